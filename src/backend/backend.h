@@ -1,0 +1,60 @@
+/* backend.h: a device as an object. Ten functions and a table of ops; no global state, so two of a kind can coexist.
+ *
+ * The reference ("ref") is itself a backend: scalar C, one thread, the definition of every op. Errors stick: the forward
+ * pass checks nothing, and backend_end returns the first cause.
+ */
+#ifndef HADAL_BACKEND_BACKEND_H
+#define HADAL_BACKEND_BACKEND_H
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "ops/ops.h"
+
+#include <stdint.h>
+
+struct backend_options {
+    int n_thread;       /* 0: one per processor that this process may use */
+    const char *level;  /* cpu: "portable", "avx2", "avx512", "neon"; NULL: the best that runs here */
+    int checks_shapes;  /* run op_check before every op */
+};
+
+/* Memory that belongs to a backend. host is non-NULL where the host may touch it directly. */
+struct backend_buffer {
+    void *data; /* as kernels see it */
+    void *host;
+    uint64_t n_byte;
+    int is_wrapped;
+};
+
+struct backend_kind {
+    const char *name;
+    int (*open)(struct backend **be, const struct backend_options *options, struct err *e);
+    void (*close)(struct backend *be);
+    int (*buffer_new)(struct backend *be, struct backend_buffer *b, uint64_t n_byte, struct err *e); /* zeroed */
+    int (*buffer_wrap)(struct backend *be, struct backend_buffer *b, const void *host, uint64_t n_byte, struct err *e);
+    void (*buffer_free)(struct backend *be, struct backend_buffer *b);
+    int (*write)(struct backend *be, void *to, const void *from, uint64_t n_byte, struct err *e);
+    int (*read)(struct backend *be, void *to, const void *from, uint64_t n_byte, struct err *e);
+    void (*begin)(struct backend *be, uint64_t graph_key); /* may capture, or replay what this key captured */
+    int (*end)(struct backend *be, struct err *e);         /* waits; the first failure since begin */
+    void (*fill)(op_fn table[N_OP]);                       /* this backend's own kernels; NULL entries are filled with definitions */
+};
+
+struct backend {
+    const struct backend_kind *kind;
+    op_fn op[N_OP];
+    struct err failure; /* failure.code != ERR_NONE: ops do nothing until end */
+    struct arena scratch;
+    int checks_shapes;
+    const char *level; /* what runs: "avx2", "scalar" */
+    int n_thread;
+};
+
+/* "ref" or "cpu" (others when built). */
+int backend_open(struct backend **be, const char *name, const struct backend_options *options, struct err *e);
+void backend_close(struct backend *be);
+int backend_end(struct backend *be, struct err *e);
+/* Records a failure from inside an op; the first one stays. */
+void backend_fail(struct backend *be, enum err_code code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+#endif
