@@ -1,0 +1,108 @@
+/* hadal.h: the public interface of the engine. The command line, a server and an agent see this and nothing else.
+ *
+ *   hadal_engine    a model on a backend, and the memory of its sequences. Open once.
+ *   hadal_session   one sequence of tokens that the engine remembers. Its one verb is hadal_session_sync: "make yourself
+ *                   exactly these tokens"; what is already there is never computed again.
+ *
+ * Every function that can fail returns 0 or -1 and fills *e with one line for people: the thing, what was found, what was
+ * expected. A pointer returned belongs to the object that it came from. An engine and its sessions belong to one thread
+ * at a time; hadal_engine_cancel alone may be called from anywhere, signal handlers included.
+ *
+ * Results are exact: the logits of a row are the same bits however the tokens were chunked, whoever shared the batch, and
+ * with any number of threads.
+ */
+#ifndef HADAL_H
+#define HADAL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct err;
+struct tokenizer;
+typedef struct hadal_engine hadal_engine;
+typedef struct hadal_session hadal_session;
+
+/* ---- Engine ---- */
+
+/* Called now and then during work that can take more than two seconds. what: "load", "prefill". done <= total. */
+typedef void (*hadal_progress_fn)(void *context, const char *what, uint64_t done, uint64_t total);
+
+struct hadal_engine_options {
+    const char *model;    /* GGUF file (first part of a split one) or checkpoint folder; NULL: the embedded model */
+    const char *backend;  /* "cpu" (default) or "ref" */
+    const char *level;    /* instruction set of the cpu backend; NULL: the best that runs here */
+    int n_thread;         /* 0: one per processor */
+    int n_context;        /* tokens a session can hold; 0: the model's own limit, at most 32768 */
+    int n_session;        /* sequences held at once; 0: 1 */
+    int n_chunk;          /* rows of one prefill step; 0: 256 */
+    int skips_kv_rounding;/* 1: leave out the trained roundings, to compare with engines that lack them */
+    int is_bounded_replay;/* 1: prompts run the decoder half on their last rows only (models that have one); approximate */
+    hadal_progress_fn progress;
+    void *progress_context;
+};
+int hadal_engine_open(hadal_engine **engine, const struct hadal_engine_options *options, struct err *e);
+void hadal_engine_close(hadal_engine *engine);
+
+struct hadal_engine_info {
+    const char *model_name, *architecture; /* "hadal-tiny-v41", "deepseek41" */
+    const char *backend, *level;
+    int n_thread, n_context, n_vocab, n_layer;
+    int bos_id, eos_id, pad_id;
+    int n_draft; /* draft block size of the model's draft stages; 0: none */
+    uint64_t weight_bytes, session_bytes, scratch_bytes;
+    float temperature, top_p, min_p; /* the checkpoint's own defaults */
+    int top_k;
+};
+void hadal_engine_info(const hadal_engine *engine, struct hadal_engine_info *info);
+const struct tokenizer *hadal_engine_tokenizer(const hadal_engine *engine);
+/* Makes running work return -1 with ERR_CANCELLED at the next row chunk; sessions stay sound. Cleared by the next call. */
+void hadal_engine_cancel(hadal_engine *engine);
+
+/* ---- Sessions ---- */
+
+int hadal_session_open(hadal_session **session, hadal_engine *engine, struct err *e);
+void hadal_session_close(hadal_session *session);
+
+/* What became of a sync: n_kept tokens were already there, n_computed were run. */
+struct hadal_sync_result {
+    int n_kept, n_computed;
+    double seconds;
+};
+/* Makes the session hold exactly ids[0..n): keeps the longest common prefix that can be kept, computes the rest. At
+ * least the last token is always run, so that its logits are there afterwards. result may be NULL. */
+int hadal_session_sync(hadal_session *session, const int32_t *ids, int n, struct hadal_sync_result *result, struct err *e);
+/* Appends tokens. logits_all, if given, receives n x n_vocab floats, one row per appended token. */
+int hadal_session_append(hadal_session *session, const int32_t *ids, int n, float *logits_all, struct err *e);
+/* Forgets tokens from `length` on. Up to 32 rows back this costs nothing; further back the next sync recomputes. */
+int hadal_session_rewind(hadal_session *session, int length, struct err *e);
+
+const int32_t *hadal_session_ids(const hadal_session *session, int *n);
+/* n_vocab logits after the last token; NULL before the first. Valid until the session changes. */
+const float *hadal_session_logits(const hadal_session *session);
+
+/* One step for several sessions of one engine at once, one token each. Same bits as one by one. */
+int hadal_engine_step(hadal_engine *engine, hadal_session *const *sessions, const int32_t *ids, int n, struct err *e);
+
+/* ---- Sampling ---- */
+
+struct hadal_sampling {
+    float temperature;    /* 0: greedy */
+    int top_k;            /* 0: off */
+    float top_p, min_p;   /* 1 and 0: off */
+    float presence_penalty, frequency_penalty; /* 0: off; over the tokens of the sequence so far */
+    float repetition_penalty;                  /* 1: off */
+    uint64_t seed;
+};
+/* Chooses the token at position `pos` of a sequence from its logits. A pure function: the same seed, position, logits and
+ * history always choose the same token (Gumbel noise keyed by seed and position). */
+int32_t hadal_sample(const struct hadal_sampling *s, const float *logits, int n_vocab, const int32_t *history,
+    int n_history, int pos);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
