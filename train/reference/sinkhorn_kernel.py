@@ -27,7 +27,7 @@ if triton is not None:
         return c / tl.sum(c, 2)[:, :, None]
 
     @triton.jit
-    def _forward(x_ptr, y_ptr, N, iters, eps, BLOCK: tl.constexpr):
+    def _forward(x_ptr, y_ptr, N, eps, iters: tl.constexpr, BLOCK: tl.constexpr):
         n = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
         at, keep, c = _load(x_ptr, n, N, BLOCK)
         c = _softmax(c) + eps
@@ -38,7 +38,7 @@ if triton is not None:
         tl.store(y_ptr + at, c, mask=keep)
 
     @triton.jit
-    def _backward(x_ptr, g_ptr, dx_ptr, sums_ptr, N, iters, eps, BLOCK: tl.constexpr):
+    def _backward(x_ptr, g_ptr, dx_ptr, sums_ptr, N, eps, iters: tl.constexpr, BLOCK: tl.constexpr):
         n = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
         at, keep, logits = _load(x_ptr, n, N, BLOCK)
         soft = _softmax(logits)
@@ -81,7 +81,7 @@ class _Sinkhorn(torch.autograd.Function):
         x = logits.contiguous()
         y = torch.empty_like(x)
         n = x.shape[0]
-        _forward[(triton.cdiv(n, BLOCK),)](x, y, n, iters, eps, BLOCK=BLOCK)
+        _forward[(triton.cdiv(n, BLOCK),)](x, y, n, eps, iters=iters, BLOCK=BLOCK)
         ctx.save_for_backward(x)
         ctx.iters, ctx.eps = iters, eps
         return y
@@ -92,7 +92,8 @@ class _Sinkhorn(torch.autograd.Function):
         n = x.shape[0]
         dx = torch.empty_like(x)
         sums = torch.empty(2 * ctx.iters, n, 4, device=x.device)
-        _backward[(triton.cdiv(n, BLOCK),)](x, grad.contiguous(), dx, sums, n, ctx.iters, ctx.eps, BLOCK=BLOCK)
+        _backward[(triton.cdiv(n, BLOCK),)](
+            x, grad.contiguous(), dx, sums, n, ctx.eps, iters=ctx.iters, BLOCK=BLOCK)
         return dx, None, None
 
 
