@@ -40,7 +40,6 @@ struct hadal_engine_options {
     int n_session;        /* sequences held at once; 0: 1 */
     int n_chunk;          /* rows of one prefill step; 0: 256 */
     int skips_kv_rounding;/* 1: leave out the trained roundings, to compare with engines that lack them */
-    int is_bounded_replay;/* 1: prompts run the decoder half on their last rows only (models that have one); approximate */
     hadal_progress_fn progress;
     void *progress_context;
 };
@@ -49,6 +48,7 @@ void hadal_engine_close(hadal_engine *engine);
 
 struct hadal_engine_info {
     const char *model_name, *architecture; /* "hadal-tiny-v41", "deepseek41" */
+    const char *dialect;                   /* chat dialect by name, as text/dialect.h lists them */
     const char *backend, *level;
     int n_thread, n_context, n_vocab, n_layer;
     int bos_id, eos_id, pad_id;
@@ -61,6 +61,11 @@ void hadal_engine_info(const hadal_engine *engine, struct hadal_engine_info *inf
 const struct tokenizer *hadal_engine_tokenizer(const hadal_engine *engine);
 /* Makes running work return -1 with ERR_CANCELLED at the next row chunk; sessions stay sound. Cleared by the next call. */
 void hadal_engine_cancel(hadal_engine *engine);
+
+/* Describes a model without running it, line by line: config, plan row of every layer, tensors, formats, sizes, and what a
+ * session of n_context tokens (0: the default) will take. */
+typedef void (*hadal_line_fn)(void *context, const char *line);
+int hadal_model_describe(const char *model, int n_context, hadal_line_fn fn, void *fn_context, struct err *e);
 
 /* ---- Sessions ---- */
 

@@ -1,0 +1,10 @@
+/* memory.h: how much memory this machine has. */
+#ifndef HADAL_BASE_MEMORY_H
+#define HADAL_BASE_MEMORY_H
+
+#include <stdint.h>
+
+/* Physical memory in bytes, or what a control group allows this process if that is less; 0 when unknown. */
+uint64_t memory_physical(void);
+
+#endif

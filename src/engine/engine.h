@@ -1,0 +1,53 @@
+/* engine.h: inside of the objects behind hadal.h. */
+#ifndef HADAL_ENGINE_ENGINE_H
+#define HADAL_ENGINE_ENGINE_H
+
+#include "hadal.h"
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "model/forward.h"
+
+#include <stdatomic.h>
+
+struct hadal_engine {
+    struct arena arena;
+    struct hadal_engine_options options; /* defaults filled in; strings are copies */
+    struct model_file *file;
+    struct model_file_info model;
+    struct backend *be;
+    struct backend_buffer kv_memory, scratch_memory;
+    struct kv_state kv;
+    struct forward forward;
+    hadal_session **slot; /* [n_session] who holds a slot; NULL: free */
+    struct {              /* a batch under construction, each [n_chunk] */
+        int32_t *id, *slot, *pos, *history, *out_row;
+    } batch;
+    atomic_int is_cancelled;
+};
+
+/* ids[0..n) is the sequence; rows [0, n_valid) of it are in the state. n_valid < n after a deep rewind. */
+struct hadal_session {
+    hadal_engine *engine;
+    struct arena arena;
+    int slot;
+    int n, n_valid;
+    int high; /* longest the state has been since its last reset: what lies below high - ring rows is overwritten */
+    int32_t *ids;  /* [n_context] */
+    float *logits; /* [n_vocab] */
+    int has_logits;
+};
+
+struct engine_plan {
+    uint64_t session_bytes; /* of one sequence */
+    uint64_t scratch_bytes;
+};
+/* Measures without allocating. */
+void engine_plan(const struct model_config *c, const struct plan *p, int n_context, int n_chunk, struct engine_plan *out);
+/* Rows of the batch under construction; then runs it. Row r's logits are wanted when out_row lists r. */
+void engine_add_row(hadal_engine *engine, int r, const hadal_session *session, int pos);
+int engine_run(hadal_engine *engine, int n, int n_out, struct err *e);
+/* Logits of output row i of the last engine_run. */
+int engine_read_logits(hadal_engine *engine, int i, float *logits, struct err *e);
+
+#endif

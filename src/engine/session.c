@@ -1,0 +1,217 @@
+/* session.c: sequences of tokens and what of them is already computed. See hadal.h.
+ *
+ * A sequence is extended in chunks; its rows have the same bits for every way of cutting it. Going back within the
+ * slack of the rings is setting a length; going back further makes the next extension start over.
+ */
+#include "engine/engine.h"
+
+#include <string.h>
+#include <time.h>
+
+static double now_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+int hadal_session_open(hadal_session **session, hadal_engine *engine, struct err *e)
+{
+    int slot = 0;
+    *session = NULL;
+    while (slot < engine->options.n_session && engine->slot[slot])
+        slot++;
+    if (slot == engine->options.n_session)
+        return err_set(e, ERR_ARGUMENT, "all %d sessions of this engine are open", slot);
+    struct arena arena = {0};
+    hadal_session *s = ARENA_NEW(&arena, hadal_session, 1);
+    int32_t *ids = s ? ARENA_NEW(&arena, int32_t, (size_t)engine->options.n_context) : NULL;
+    float *logits = ids ? ARENA_NEW(&arena, float, (size_t)engine->model.config->n_vocab) : NULL;
+    if (!logits) {
+        arena_free(&arena);
+        return err_set(e, ERR_MEMORY, "no memory for a session of %d tokens", engine->options.n_context);
+    }
+    *s = (hadal_session){.engine = engine, .arena = arena, .slot = slot, .ids = ids, .logits = logits};
+    engine->slot[slot] = s;
+    *session = s;
+    return 0;
+}
+
+void hadal_session_close(hadal_session *session)
+{
+    if (!session)
+        return;
+    session->engine->slot[session->slot] = NULL;
+    struct arena arena = session->arena; /* the session itself lives in it */
+    arena_free(&arena);
+}
+
+const int32_t *hadal_session_ids(const hadal_session *session, int *n)
+{
+    *n = session->n;
+    return session->ids;
+}
+
+const float *hadal_session_logits(const hadal_session *session)
+{
+    return session->has_logits ? session->logits : NULL;
+}
+
+static int check_ids(const hadal_session *s, const int32_t *ids, int n, int total, struct err *e)
+{
+    int n_vocab = s->engine->model.config->n_vocab, n_context = s->engine->options.n_context;
+    if (n < 0 || total > n_context)
+        return err_set(e, ERR_ARGUMENT, "%d tokens do not fit in a context of %d", total, n_context);
+    for (int i = 0; i < n; i++)
+        if (ids[i] < 0 || ids[i] >= n_vocab)
+            return err_set(e, ERR_ARGUMENT, "token %d has id %d, outside the vocabulary of %d", i, (int)ids[i], n_vocab);
+    return 0;
+}
+
+static void note_rows(hadal_session *s, int n_valid)
+{
+    s->n_valid = n_valid;
+    if (s->high < n_valid)
+        s->high = n_valid;
+}
+
+/* Runs rows [n_valid, n_valid + n) of the sequence; logits of the last n_out of them are read to `logits`. */
+static int run_chunk(hadal_session *s, int n, int n_out, float *logits, struct err *e)
+{
+    hadal_engine *g = s->engine;
+    int n_vocab = g->model.config->n_vocab;
+    for (int r = 0; r < n; r++)
+        engine_add_row(g, r, s, s->n_valid + r);
+    for (int i = 0; i < n_out; i++)
+        g->batch.out_row[i] = n - n_out + i;
+    if (engine_run(g, n, n_out, e))
+        return -1;
+    for (int i = 0; i < n_out; i++)
+        if (engine_read_logits(g, i, logits + (int64_t)i * n_vocab, e))
+            return -1;
+    note_rows(s, s->n_valid + n);
+    return 0;
+}
+
+/* Computes what is missing. Of the last n_out rows the logits go to `all` if given, the last row's always to s->logits. */
+static int catch_up(hadal_session *s, int n_out, float *all, struct err *e)
+{
+    hadal_engine *g = s->engine;
+    int n_vocab = g->model.config->n_vocab, first = s->n_valid, first_out = s->n - n_out;
+    while (s->n_valid < s->n) {
+        int left = s->n - s->n_valid, limit = g->options.n_chunk, wants = 0;
+        if (all && s->n_valid >= first_out)
+            limit = limit < FORWARD_MAX_OUT ? limit : FORWARD_MAX_OUT;
+        else if (all && first_out - s->n_valid < limit)
+            limit = first_out - s->n_valid;
+        int n = left < limit ? left : limit;
+        float *to = s->logits;
+        if (all && s->n_valid >= first_out) {
+            wants = n;
+            to = all + (int64_t)(s->n_valid - first_out) * n_vocab;
+        } else if (n == left) {
+            wants = 1;
+        }
+        if (run_chunk(s, n, wants, to, e))
+            return -1;
+        if (g->options.progress && s->n - first > g->options.n_chunk)
+            g->options.progress(g->options.progress_context, "prefill", (uint64_t)(s->n_valid - first), (uint64_t)(s->n - first));
+    }
+    if (all && n_out)
+        memcpy(s->logits, all + (int64_t)(n_out - 1) * n_vocab, (size_t)n_vocab * sizeof *all);
+    s->has_logits = 1;
+    return 0;
+}
+
+int hadal_session_rewind(hadal_session *s, int length, struct err *e)
+{
+    hadal_engine *g = s->engine;
+    if (length < 0 || length > s->n)
+        return err_set(e, ERR_ARGUMENT, "cannot rewind a sequence of %d tokens to %d", s->n, length);
+    if (length == s->n)
+        return 0;
+    s->n = length;
+    s->has_logits = 0;
+    if (s->n_valid <= length)
+        return 0;
+    if (kv_can_rewind(&g->kv, g->model.config, g->model.plan, s->high, length)) {
+        s->n_valid = length;
+    } else {
+        s->n_valid = s->high = 0;
+    }
+    return 0;
+}
+
+int hadal_session_append(hadal_session *s, const int32_t *ids, int n, float *logits_all, struct err *e)
+{
+    if (check_ids(s, ids, n, s->n + n, e))
+        return -1;
+    if (!n)
+        return 0;
+    memcpy(s->ids + s->n, ids, (size_t)n * sizeof *ids);
+    s->n += n;
+    s->has_logits = 0;
+    if (!catch_up(s, n, logits_all, e))
+        return 0;
+    s->n = s->n_valid; /* what was computed stays; the rest is forgotten */
+    return -1;
+}
+
+int hadal_session_sync(hadal_session *s, const int32_t *ids, int n, struct hadal_sync_result *result, struct err *e)
+{
+    double start = now_seconds();
+    if (n < 1)
+        return err_set(e, ERR_ARGUMENT, "a sequence needs at least one token");
+    if (check_ids(s, ids, n, n, e))
+        return -1;
+    int n_common = 0;
+    while (n_common < s->n && n_common < n - 1 && s->ids[n_common] == ids[n_common])
+        n_common++;
+    if (hadal_session_rewind(s, n_common, e))
+        return -1;
+    int n_kept = s->n_valid;
+    if (hadal_session_append(s, ids + n_common, n - n_common, NULL, e))
+        return -1;
+    if (result)
+        *result = (struct hadal_sync_result){n_kept, n - n_kept, now_seconds() - start};
+    return 0;
+}
+
+static int check_step(hadal_engine *g, hadal_session *const *sessions, const int32_t *ids, int n, struct err *e)
+{
+    if (n < 1 || n > g->options.n_session || n > FORWARD_MAX_OUT)
+        return err_set(e, ERR_ARGUMENT, "a step of %d sequences: from 1 to %d are possible", n, g->options.n_session);
+    for (int i = 0; i < n; i++) {
+        if (sessions[i]->engine != g)
+            return err_set(e, ERR_ARGUMENT, "sequence %d belongs to another engine", i);
+        if (check_ids(sessions[i], &ids[i], 1, sessions[i]->n + 1, e))
+            return err_wrap(e, "sequence %d", i);
+        for (int j = 0; j < i; j++)
+            if (sessions[j] == sessions[i])
+                return err_set(e, ERR_ARGUMENT, "sequence %d appears twice in one step", i);
+        if (sessions[i]->n_valid < sessions[i]->n && catch_up(sessions[i], 0, NULL, e))
+            return -1;
+    }
+    return 0;
+}
+
+int hadal_engine_step(hadal_engine *g, hadal_session *const *sessions, const int32_t *ids, int n, struct err *e)
+{
+    if (check_step(g, sessions, ids, n, e))
+        return -1;
+    for (int i = 0; i < n; i++) {
+        hadal_session *s = sessions[i];
+        s->ids[s->n] = ids[i];
+        engine_add_row(g, i, s, s->n);
+        g->batch.out_row[i] = i;
+    }
+    if (engine_run(g, n, n, e))
+        return -1;
+    for (int i = 0; i < n; i++) {
+        if (engine_read_logits(g, i, sessions[i]->logits, e))
+            return -1;
+        note_rows(sessions[i], ++sessions[i]->n);
+        sessions[i]->has_logits = 1;
+    }
+    return 0;
+}

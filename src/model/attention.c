@@ -1,0 +1,85 @@
+/* attention.c: one attention sub-layer. v4 spec 3, v41 spec 6. */
+#include "model/forward.h"
+
+#include <math.h>
+
+/* Query rows [n, n_head, head_dim], rotated; also leaves the low-rank query in scratch.qr for the indexer. */
+static void run_query(struct forward *f, int layer, const struct tensor *x, const struct tensor *q)
+{
+    const struct model_config *c = f->config;
+    const struct layer_weights *w = &f->weights->layer[layer];
+    struct tensor qr = scratch_cut(&f->scratch.qr, x->dim[0]);
+    struct tensor flat = tensor_of(DT_F32, q->data, x->dim[0], (int64_t)c->n_head * c->head_dim, 0, 0);
+    RUN(f->be, matmul, .y = &qr, .x = x, .w = &w->attn_q_a);
+    RUN(f->be, rms_norm, .y = &qr, .x = &qr, .w = &w->attn_q_a_norm, .eps = c->norm_eps);
+    RUN(f->be, matmul, .y = &flat, .x = &qr, .w = &w->attn_q_b);
+    if (c->has_q_head_norm)
+        RUN(f->be, rms_norm, .y = q, .x = q, .eps = c->norm_eps);
+    struct tensor cs = scratch_cut(&f->scratch.cs[f->plan->row[layer].rope], x->dim[0]);
+    RUN(f->be, rope_tail, .x = q, .cs = &cs);
+}
+
+/* The window row of every token: one vector that is key and value of all heads. */
+static void append_window(struct forward *f, int layer, const struct tensor *x)
+{
+    const struct layer_weights *w = &f->weights->layer[layer];
+    struct scratch *s = &f->scratch;
+    struct tensor kv = scratch_cut(&s->kv, s->n), slot = scratch_cut(&s->slot, s->n), pos = scratch_cut(&s->pos, s->n);
+    struct tensor head = tensor_of(DT_F32, kv.data, s->n, 1, f->config->head_dim, 0);
+    struct tensor cs = scratch_cut(&s->cs[f->plan->row[layer].rope], s->n);
+    RUN(f->be, matmul, .y = &kv, .x = x, .w = &w->attn_kv);
+    RUN(f->be, rms_norm, .y = &kv, .x = &kv, .w = &w->attn_kv_a_norm, .eps = f->config->norm_eps);
+    RUN(f->be, rope_tail, .x = &head, .cs = &cs);
+    forward_round_kv(f, &kv, f->config->window_rounding);
+    RUN(f->be, append, .y = &f->kv->layer[layer].ring, .x = &kv, .slot = &slot, .at = &pos);
+}
+
+static void attend(struct forward *f, int layer, const struct tensor *q, const struct tensor *o)
+{
+    const struct layer_plan *plan = &f->plan->row[layer];
+    struct scratch *s = &f->scratch;
+    struct tensor slot = scratch_cut(&s->slot, s->n), last = scratch_cut(&s->pos, s->n), rows, n_row;
+    struct op_attend args = {.o = o, .q = q, .ring = &f->kv->layer[layer].ring, .slot = &slot, .last = &last,
+        .sink = &f->weights->layer[layer].attn_sinks, .window = f->config->window,
+        .scale = 1 / sqrtf((float)f->config->head_dim)};
+    if (plan->ratio) {
+        args.comp = &f->kv->layer[plan->kv_owner].rows;
+        args.n_row = &n_row;
+        if (plan->topk_owner >= 0) {
+            rows = scratch_cut(&s->rows, s->n);
+            n_row = scratch_cut(&s->n_chosen, s->n);
+            args.rows = &rows;
+        } else {
+            n_row = scratch_cut(&scratch_closing(s, plan->ratio)->visible, s->n);
+        }
+    }
+    op_run(f->be, OP_attend, &args);
+}
+
+static void run_output(struct forward *f, int layer, const struct tensor *o)
+{
+    const struct model_config *c = f->config;
+    const struct layer_weights *w = &f->weights->layer[layer];
+    struct scratch *s = &f->scratch;
+    struct tensor flat = tensor_of(DT_F32, o->data, s->n, (int64_t)c->n_head * c->head_dim, 0, 0);
+    struct tensor cs = scratch_cut(&s->cs[f->plan->row[layer].rope], s->n), low = scratch_cut(&s->low, s->n);
+    struct tensor out = scratch_cut(&s->out, s->n);
+    RUN(f->be, rope_tail, .x = o, .cs = &cs, .is_inverse = 1);
+    RUN(f->be, matmul_grouped, .y = &low, .x = &flat, .w = &w->attn_output_a, .n_group = c->o_groups);
+    RUN(f->be, matmul, .y = &out, .x = &low, .w = &w->attn_output_b);
+}
+
+void attention_run(struct forward *f, int layer, const struct tensor *x)
+{
+    const struct layer_plan *plan = &f->plan->row[layer];
+    struct scratch *s = &f->scratch;
+    struct tensor q = scratch_cut(&s->q, s->n), o = scratch_cut(&s->o, s->n), qr = scratch_cut(&s->qr, s->n);
+    run_query(f, layer, x, &q);
+    append_window(f, layer, x);
+    if (plan->ratio && plan->kv_owner == layer)
+        compress_run(f, layer, x);
+    if (plan->ratio && plan->topk_owner == layer)
+        index_run(f, layer, x, &qr);
+    attend(f, layer, &q, &o);
+    run_output(f, layer, &o);
+}

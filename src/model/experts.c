@@ -1,0 +1,46 @@
+/* experts.c: one mixture-of-experts sub-layer. v4 spec 6, v41 spec 8. */
+#include "model/forward.h"
+
+static void route(struct forward *f, int layer, const struct tensor *x, const struct tensor *idx,
+    const struct tensor *weight)
+{
+    const struct layer_weights *w = &f->weights->layer[layer];
+    struct scratch *s = &f->scratch;
+    struct tensor logits = tensor_of(DT_F32, s->router.data, s->n, w->ffn_gate_inp.dim[0], 0, 0);
+    struct tensor id = scratch_cut(&s->id, s->n);
+    RUN(f->be, matmul, .y = &logits, .x = x, .w = &w->ffn_gate_inp);
+    switch (f->plan->row[layer].router) {
+    case ROUTER_BY_SCORE:
+        RUN(f->be, router, .idx = idx, .weight = weight, .logits = &logits, .bias = &w->exp_probs_b,
+            .scale = f->config->routed_scale);
+        break;
+    case ROUTER_BY_TOKEN:
+        RUN(f->be, router_by_token, .idx = idx, .weight = weight, .logits = &logits, .table = &w->ffn_gate_tid2eid,
+            .id = &id, .scale = f->config->routed_scale);
+        break;
+    }
+}
+
+static void run_shared(struct forward *f, int layer, const struct tensor *x, const struct tensor *y)
+{
+    const struct layer_weights *w = &f->weights->layer[layer];
+    struct scratch *s = &f->scratch;
+    struct tensor gate = scratch_cut(&s->gate, s->n), up = scratch_cut(&s->up, s->n);
+    RUN(f->be, matmul, .y = &gate, .x = x, .w = &w->ffn_gate_shexp);
+    RUN(f->be, matmul, .y = &up, .x = x, .w = &w->ffn_up_shexp);
+    RUN(f->be, swiglu, .y = &gate, .gate = &gate, .up = &up, .limit = f->config->swiglu_limit);
+    RUN(f->be, matmul, .y = y, .x = &gate, .w = &w->ffn_down_shexp);
+}
+
+void experts_run(struct forward *f, int layer, const struct tensor *x)
+{
+    const struct layer_weights *w = &f->weights->layer[layer];
+    struct scratch *s = &f->scratch;
+    struct tensor idx = scratch_cut(&s->expert_idx, s->n), weight = scratch_cut(&s->expert_weight, s->n);
+    struct tensor out = scratch_cut(&s->out, s->n), shared = scratch_cut(&s->shared, s->n);
+    route(f, layer, x, &idx, &weight);
+    RUN(f->be, expert_mlp, .y = &out, .x = x, .idx = &idx, .weight = &weight, .gate = &w->ffn_gate_exps,
+        .up = &w->ffn_up_exps, .down = &w->ffn_down_exps, .limit = f->config->swiglu_limit);
+    run_shared(f, layer, x, &shared);
+    RUN(f->be, add, .y = &out, .x = &shared);
+}

@@ -1,0 +1,101 @@
+/* forward.c: the whole model, top to bottom. v4 spec appendix B, v41 spec 4.
+ *
+ * The stream of a row is S vectors. A sub-layer reads a mix of them and writes back into all (mHC). Models differ in whose
+ * pre-mix a sub-layer reads with: its own, or that of the sub-layer before it (lagged); scratch.mix holds both.
+ */
+#include "model/forward.h"
+
+#include <string.h>
+
+static struct tensor cut(const struct forward *f, const struct tensor *t)
+{
+    return scratch_cut(t, f->scratch.n);
+}
+
+/* Gives scratch.norm = norm(collapse(h)) and leaves post, comb for close_site. */
+static void open_site(struct forward *f, const struct tensor *fn, const struct tensor *scale, const struct tensor *base,
+    const struct tensor *norm)
+{
+    struct scratch *s = &f->scratch;
+    const struct model_config *c = f->config;
+    struct tensor h = cut(f, &s->h), own = cut(f, &s->mix[!s->mix_now]), before = cut(f, &s->mix[s->mix_now]);
+    struct tensor post = cut(f, &s->post), comb = cut(f, &s->comb), x = cut(f, &s->x), y = cut(f, &s->norm);
+    RUN(f->be, mhc_mix, .pre = &own, .post = &post, .comb = &comb, .x = &h, .fn = fn, .scale = scale, .base = base,
+        .n_iter = c->hc_iters, .eps = c->hc_eps, .norm_eps = c->norm_eps);
+    RUN(f->be, mhc_collapse, .y = &x, .pre = c->has_lagged_mix ? &before : &own, .x = &h);
+    RUN(f->be, rms_norm, .y = &y, .x = &x, .w = norm, .eps = c->norm_eps);
+    s->mix_now = !s->mix_now;
+}
+
+static void close_site(struct forward *f)
+{
+    struct scratch *s = &f->scratch;
+    struct tensor h = cut(f, &s->h), out = cut(f, &s->out), post = cut(f, &s->post), comb = cut(f, &s->comb);
+    RUN(f->be, mhc_merge, .x = &h, .y = &out, .post = &post, .comb = &comb);
+}
+
+static void take_tap(struct forward *f, int slot)
+{
+    if (slot < 0 || !f->scratch.taps.n_dim)
+        return;
+    struct tensor h = cut(f, &f->scratch.h), tap = cut(f, &f->scratch.taps);
+    tap.data = (float *)tap.data + (int64_t)slot * f->config->hidden;
+    tap.dim[1] = f->config->hidden;
+    RUN(f->be, stream_mean, .y = &tap, .x = &h);
+}
+
+static void run_layer(struct forward *f, int layer)
+{
+    const struct layer_weights *w = &f->weights->layer[layer];
+    const struct layer_plan *plan = &f->plan->row[layer];
+    if (plan->engram >= 0)
+        engram_run(f, layer);
+    if (f->config->taps_inputs)
+        take_tap(f, plan->tap);
+    struct tensor x = cut(f, &f->scratch.norm);
+    open_site(f, &w->hc_attn_fn, &w->hc_attn_scale, &w->hc_attn_base, &w->attn_norm);
+    attention_run(f, layer, &x);
+    close_site(f);
+    open_site(f, &w->hc_ffn_fn, &w->hc_ffn_scale, &w->hc_ffn_base, &w->ffn_norm);
+    experts_run(f, layer, &x);
+    close_site(f);
+    if (!f->config->taps_inputs)
+        take_tap(f, plan->tap);
+}
+
+/* The streams start as copies of the embedding; the first lagged mix reads stream 0 alone. */
+static void run_embedding(struct forward *f)
+{
+    struct scratch *s = &f->scratch;
+    struct tensor id = cut(f, &s->id), x = cut(f, &s->x), h = cut(f, &s->h);
+    RUN(f->be, gather, .y = &x, .w = &f->weights->token_embd, .id = &id);
+    RUN(f->be, repeat_streams, .y = &h, .x = &x);
+    s->mix_now = 0;
+}
+
+static void run_head(struct forward *f, int n_out)
+{
+    struct scratch *s = &f->scratch;
+    const struct model_config *c = f->config;
+    const struct model_weights *w = f->weights;
+    struct tensor h = cut(f, &s->h), mix = cut(f, &s->mix[s->mix_now]), x = cut(f, &s->x);
+    if (!c->has_lagged_mix)
+        RUN(f->be, mhc_head, .pre = &mix, .x = &h, .fn = &w->output_hc_fn, .scale = &w->output_hc_scale,
+            .base = &w->output_hc_base, .eps = c->hc_eps, .norm_eps = c->norm_eps);
+    RUN(f->be, mhc_collapse, .y = &x, .pre = &mix, .x = &h);
+    struct tensor out_row = scratch_cut(&s->out_row, n_out), y = scratch_cut(&s->head_x, n_out);
+    struct tensor logits = scratch_cut(&s->logits, n_out);
+    RUN(f->be, gather, .y = &y, .w = &x, .id = &out_row);
+    RUN(f->be, rms_norm, .y = &y, .x = &y, .w = &w->output_norm, .eps = c->norm_eps);
+    RUN(f->be, matmul, .y = &logits, .x = &y, .w = &w->output);
+}
+
+void forward_run(struct forward *f, const struct batch *b)
+{
+    forward_write_batch(f, b);
+    run_embedding(f);
+    for (int layer = 0; layer < f->config->n_layer; layer++)
+        run_layer(f, layer);
+    if (b->n_out)
+        run_head(f, b->n_out);
+}

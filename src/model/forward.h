@@ -1,0 +1,48 @@
+/* forward.h: the one forward pass. For every model, backend, row count and mixture of sequences.
+ *
+ * A batch is n rows; row r is token id[r] of sequence slot[r] at position pos[r]. Rows of one sequence stand in ascending
+ * order of position without gaps. Prefill chunks, decoding of many sequences and draft checking are the same call.
+ */
+#ifndef HADAL_MODEL_FORWARD_H
+#define HADAL_MODEL_FORWARD_H
+
+#include "kv/state.h"
+#include "model/scratch.h"
+#include "model/weights.h"
+
+struct batch {
+    int n;
+    const int32_t *id, *slot, *pos; /* [n] */
+    const int32_t *history;         /* [n, engram_max_ngram - 1] ids before each row, newest first; -1 before the start */
+    int n_out;
+    const int32_t *out_row;         /* [n_out] ascending rows whose logits are wanted; n_out <= FORWARD_MAX_OUT */
+};
+
+struct forward {
+    struct backend *be;
+    const struct model_config *config;
+    const struct plan *plan;
+    const struct model_weights *weights;
+    struct kv_state *kv;
+    int skips_kv_rounding;
+    struct scratch scratch;
+};
+
+/* Runs the batch; f->scratch.logits [n_out, n_vocab] holds the result after backend_end. Errors stick to the backend. */
+void forward_run(struct forward *f, const struct batch *b);
+/* Writes the batch's index tensors; part of forward_run, apart because it is host work. */
+void forward_write_batch(struct forward *f, const struct batch *b);
+
+/* Pieces, each in a file of its own. x: normed input [n, hidden]; results go to scratch.out. */
+void attention_run(struct forward *f, int layer, const struct tensor *x);
+void compress_run(struct forward *f, int layer, const struct tensor *x);
+void index_run(struct forward *f, int layer, const struct tensor *x, const struct tensor *qr);
+void experts_run(struct forward *f, int layer, const struct tensor *x);
+void engram_run(struct forward *f, int layer);
+/* The trained roundings of cached rows and of index queries and keys (nothing when they are skipped). */
+void forward_round_kv(struct forward *f, const struct tensor *x, enum kv_rounding rounding);
+void forward_round_index(struct forward *f, const struct tensor *x);
+/* Hash rows of a batch into id [n, columns]. v41 spec 9.2 */
+void engram_hash(const struct model_config *c, int table, const struct batch *b, int32_t *id);
+
+#endif
