@@ -26,7 +26,7 @@ static int slack_rows(int n_chunk)
 void engine_plan(const struct model_config *c, const struct plan *p, int n_context, int n_chunk, struct engine_plan *out)
 {
     struct kv_state kv = {.n_slot = 1, .n_context = n_context, .slack = slack_rows(n_chunk)};
-    struct scratch s = {.n_row = n_chunk};
+    struct scratch s = {.n_row = n_chunk, .n_slot = 1};
     measure(&kv, &s, c, p, out);
 }
 
@@ -46,6 +46,8 @@ static int fill_options(hadal_engine *g, struct err *e)
         o->n_chunk = DEFAULT_CHUNK;
     if (o->n_chunk < o->n_session)
         o->n_chunk = o->n_session;
+    if (o->n_chunk < FORWARD_MAX_OUT)
+        o->n_chunk = FORWARD_MAX_OUT; /* room for a draft block; a smaller cut changes no bit */
     return 0;
 }
 
@@ -70,6 +72,7 @@ static int allocate(hadal_engine *g, struct err *e)
     g->kv = (struct kv_state){.n_slot = g->options.n_session, .n_context = g->options.n_context,
         .slack = slack_rows(g->options.n_chunk)};
     s->n_row = g->options.n_chunk;
+    s->n_slot = g->options.n_session;
     measure(&g->kv, s, c, g->model.plan, &plan);
     if (check_memory(g, &plan, e))
         return -1;
@@ -127,7 +130,8 @@ static int open_backend(hadal_engine *g, struct err *e)
     if (backend_open(&g->be, g->options.backend ? g->options.backend : "cpu", &o, e))
         return -1;
     g->forward = (struct forward){.be = g->be, .config = g->model.config, .plan = g->model.plan,
-        .weights = g->model.weights, .kv = &g->kv, .skips_kv_rounding = g->options.skips_kv_rounding};
+        .weights = g->model.weights, .kv = &g->kv, .skips_kv_rounding = g->options.skips_kv_rounding,
+        .keeps_taps = g->model.config->n_stage > 0 && !g->options.has_no_drafts};
     return 0;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "generate/draft_policy.h"
 #include "model/forward.h"
 
 #include <stdatomic.h>
@@ -36,6 +37,9 @@ struct hadal_session {
     int32_t *ids;  /* [n_context] */
     float *logits; /* [n_vocab] */
     int has_logits;
+    float *draft_logits, *check_logits; /* [n_vocab], [DRAFT_MAX_ROWS, n_vocab] */
+    struct draft_policy policy;
+    struct hadal_draft_stats stats;
 };
 
 struct engine_plan {

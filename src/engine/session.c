@@ -26,12 +26,14 @@ int hadal_session_open(hadal_session **session, hadal_engine *engine, struct err
     struct arena arena = {0};
     hadal_session *s = ARENA_NEW(&arena, hadal_session, 1);
     int32_t *ids = s ? ARENA_NEW(&arena, int32_t, (size_t)engine->options.n_context) : NULL;
-    float *logits = ids ? ARENA_NEW(&arena, float, (size_t)engine->model.config->n_vocab) : NULL;
+    size_t n_vocab = (size_t)engine->model.config->n_vocab;
+    float *logits = ids ? ARENA_NEW(&arena, float, n_vocab * (2 + DRAFT_MAX_ROWS)) : NULL;
     if (!logits) {
         arena_free(&arena);
         return err_set(e, ERR_MEMORY, "no memory for a session of %d tokens", engine->options.n_context);
     }
-    *s = (hadal_session){.engine = engine, .arena = arena, .slot = slot, .ids = ids, .logits = logits};
+    *s = (hadal_session){.engine = engine, .arena = arena, .slot = slot, .ids = ids, .logits = logits,
+        .draft_logits = logits + n_vocab, .check_logits = logits + 2 * n_vocab};
     engine->slot[slot] = s;
     *session = s;
     return 0;

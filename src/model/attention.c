@@ -19,7 +19,7 @@ static void run_query(struct forward *f, int layer, const struct tensor *x, cons
     RUN(f->be, rope_tail, .x = q, .cs = &cs);
 }
 
-/* The window row of every token: one vector that is key and value of all heads. */
+/* The window row of every token: one vector that is key and value of all heads. Rows of a draft block stay apart. */
 static void append_window(struct forward *f, int layer, const struct tensor *x)
 {
     const struct layer_weights *w = &f->weights->layer[layer];
@@ -31,7 +31,10 @@ static void append_window(struct forward *f, int layer, const struct tensor *x)
     RUN(f->be, rms_norm, .y = &kv, .x = &kv, .w = &w->attn_kv_a_norm, .eps = f->config->norm_eps);
     RUN(f->be, rope_tail, .x = &head, .cs = &cs);
     forward_round_kv(f, &kv, f->config->window_rounding);
-    RUN(f->be, append, .y = &f->kv->layer[layer].ring, .x = &kv, .slot = &slot, .at = &pos);
+    if (f->draft)
+        RUN(f->be, append, .y = &s->block_kv, .x = &kv, .slot = &slot, .at = &f->draft->at);
+    else
+        RUN(f->be, append, .y = &f->kv->layer[layer].ring, .x = &kv, .slot = &slot, .at = &pos);
 }
 
 static void attend(struct forward *f, int layer, const struct tensor *q, const struct tensor *o)
@@ -42,7 +45,11 @@ static void attend(struct forward *f, int layer, const struct tensor *q, const s
     struct op_attend args = {.o = o, .q = q, .ring = &f->kv->layer[layer].ring, .slot = &slot, .last = &last,
         .sink = &f->weights->layer[layer].attn_sinks, .window = f->config->window,
         .scale = 1 / sqrtf((float)f->config->head_dim)};
-    if (plan->ratio) {
+    if (f->draft) {
+        args.last = &f->draft->last;
+        args.comp = &s->block_kv;
+        args.n_row = &f->draft->n_row;
+    } else if (plan->ratio) {
         args.comp = &f->kv->layer[plan->kv_owner].rows;
         args.n_row = &n_row;
         if (plan->topk_owner >= 0) {

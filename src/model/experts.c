@@ -36,7 +36,9 @@ void experts_run(struct forward *f, int layer, const struct tensor *x)
 {
     const struct layer_weights *w = &f->weights->layer[layer];
     struct scratch *s = &f->scratch;
-    struct tensor idx = scratch_cut(&s->expert_idx, s->n), weight = scratch_cut(&s->expert_weight, s->n);
+    int64_t n_used = layer < f->config->n_layer ? f->config->n_expert_used : f->config->draft_n_expert_used;
+    struct tensor idx = tensor_of(DT_I32, s->expert_idx.data, s->n, n_used, 0, 0);
+    struct tensor weight = tensor_of(DT_F32, s->expert_weight.data, s->n, n_used, 0, 0);
     struct tensor out = scratch_cut(&s->out, s->n), shared = scratch_cut(&s->shared, s->n);
     route(f, layer, x, &idx, &weight);
     RUN(f->be, expert_mlp, .y = &out, .x = x, .idx = &idx, .weight = &weight, .gate = &w->ffn_gate_exps,

@@ -5,6 +5,8 @@
  */
 #include "model/forward.h"
 
+#include "model/draft.h"
+
 #include <string.h>
 
 static struct tensor cut(const struct forward *f, const struct tensor *t)
@@ -36,7 +38,7 @@ static void close_site(struct forward *f)
 
 static void take_tap(struct forward *f, int slot)
 {
-    if (slot < 0 || !f->scratch.taps.n_dim)
+    if (slot < 0 || !f->keeps_taps)
         return;
     struct tensor h = cut(f, &f->scratch.h), tap = cut(f, &f->scratch.taps);
     tap.data = (float *)tap.data + (int64_t)slot * f->config->hidden;
@@ -44,7 +46,7 @@ static void take_tap(struct forward *f, int slot)
     RUN(f->be, stream_mean, .y = &tap, .x = &h);
 }
 
-static void run_layer(struct forward *f, int layer)
+void forward_run_layer(struct forward *f, int layer)
 {
     const struct layer_weights *w = &f->weights->layer[layer];
     const struct layer_plan *plan = &f->plan->row[layer];
@@ -64,7 +66,7 @@ static void run_layer(struct forward *f, int layer)
 }
 
 /* The streams start as copies of the embedding; the first lagged mix reads stream 0 alone. */
-static void run_embedding(struct forward *f)
+void forward_run_embedding(struct forward *f)
 {
     struct scratch *s = &f->scratch;
     struct tensor id = cut(f, &s->id), x = cut(f, &s->x), h = cut(f, &s->h);
@@ -93,9 +95,11 @@ static void run_head(struct forward *f, int n_out)
 void forward_run(struct forward *f, const struct batch *b)
 {
     forward_write_batch(f, b);
-    run_embedding(f);
+    forward_run_embedding(f);
     for (int layer = 0; layer < f->config->n_layer; layer++)
-        run_layer(f, layer);
+        forward_run_layer(f, layer);
+    if (f->keeps_taps)
+        draft_append_context(f);
     if (b->n_out)
         run_head(f, b->n_out);
 }

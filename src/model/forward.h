@@ -25,13 +25,25 @@ struct forward {
     const struct model_weights *weights;
     struct kv_state *kv;
     int skips_kv_rounding;
+    int keeps_taps;      /* also feed the draft stages' rings; they only matter while drafts may be wanted */
+    const struct draft_rows *draft; /* set while a draft block runs: its rows see the block, not the window after it */
     struct scratch scratch;
+};
+
+/* Where the keys of a draft block are, and what its rows see: the window up to `last`, then all rows of the block. */
+struct draft_rows {
+    struct tensor last, at, n_row; /* I32 [n] newest position before the block; row's place in the block; block size */
 };
 
 /* Runs the batch; f->scratch.logits [n_out, n_vocab] holds the result after backend_end. Errors stick to the backend. */
 void forward_run(struct forward *f, const struct batch *b);
 /* Writes the batch's index tensors; part of forward_run, apart because it is host work. */
 void forward_write_batch(struct forward *f, const struct batch *b);
+
+/* One layer or draft stage over the batch at hand. */
+void forward_run_layer(struct forward *f, int layer);
+/* Streams of the batch's tokens, all copies of the embedding. */
+void forward_run_embedding(struct forward *f);
 
 /* Pieces, each in a file of its own. x: normed input [n, hidden]; results go to scratch.out. */
 void attention_run(struct forward *f, int layer, const struct tensor *x);

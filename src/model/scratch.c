@@ -51,8 +51,9 @@ static void place_experts(struct scratch *s, struct layout *l, const struct mode
 {
     int64_t n = s->n_row;
     s->router = layout_place(l, DT_F32, n, max_int(c->n_expert, c->draft_n_expert), 0, 0);
-    s->expert_idx = layout_place(l, DT_I32, n, c->n_expert_used, 0, 0);
-    s->expert_weight = layout_place(l, DT_F32, n, c->n_expert_used, 0, 0);
+    int n_used = max_int(c->n_expert_used, c->draft_n_expert_used);
+    s->expert_idx = layout_place(l, DT_I32, n, n_used, 0, 0);
+    s->expert_weight = layout_place(l, DT_F32, n, n_used, 0, 0);
     s->gate = layout_place(l, DT_F32, n, c->expert_ff, 0, 0);
     s->up = layout_place(l, DT_F32, n, c->expert_ff, 0, 0);
     s->shared = layout_place(l, DT_F32, n, c->hidden, 0, 0);
@@ -63,8 +64,20 @@ static void place_experts(struct scratch *s, struct layout *l, const struct mode
         s->engram_rows = layout_place(l, DT_F32, n, column * c->engram_head_dim, 0, 0);
         s->engram_kv = layout_place(l, DT_F32, n, (int64_t)(c->hc_mult + 1) * c->hidden, 0, 0);
     }
-    if (c->n_stage)
-        s->taps = layout_place(l, DT_F32, n, (int64_t)c->n_tap * c->hidden, 0, 0);
+}
+
+static void place_draft(struct scratch *s, struct layout *l, const struct model_config *c)
+{
+    struct tensor *index[] = {&s->draft_last, &s->draft_at, &s->draft_n_row, &s->draft_prev, &s->draft_row};
+    int64_t n_seq = FORWARD_MAX_OUT / c->draft_block;
+    s->taps = layout_place(l, DT_F32, s->n_row, (int64_t)c->n_tap * c->hidden, 0, 0);
+    s->block_kv = layout_place(l, DT_F32, s->n_slot, c->draft_block, c->head_dim, 0);
+    for (size_t i = 0; i < sizeof index / sizeof *index; i++)
+        *index[i] = layout_place(l, DT_I32, FORWARD_MAX_OUT, 0, 0, 0);
+    s->markov = layout_place(l, DT_F32, n_seq, c->markov_rank, 0, 0);
+    s->bias = layout_place(l, DT_F32, n_seq, c->n_vocab, 0, 0);
+    s->confidence_in = layout_place(l, DT_F32, n_seq, c->hidden + c->markov_rank, 0, 0);
+    s->confidence = layout_place(l, DT_F32, n_seq, 1, 0, 0);
 }
 
 static void place_closing(struct closing *g, struct layout *l, int64_t n_row, int64_t n_pair)
@@ -100,6 +113,8 @@ void scratch_place(struct scratch *s, struct layout *l, const struct model_confi
     place_streams(s, l, c);
     place_attention(s, l, c);
     place_experts(s, l, c);
+    if (c->n_stage)
+        place_draft(s, l, c);
     place_batch(s, l, c, p);
 }
 

@@ -18,6 +18,7 @@ struct closing {
 
 struct scratch {
     int n_row; /* largest batch */
+    int n_slot;
     int n;     /* rows of the batch under way; all views below are cut to it */
     /* streams */
     struct tensor h;               /* [n, S, D] */
@@ -34,6 +35,10 @@ struct scratch {
     struct tensor router, expert_idx, expert_weight, gate, up, shared;
     /* n-grams and draft taps */
     struct tensor engram_id[CONFIG_MAX_ENGRAM], engram_rows, engram_kv, taps; /* ids [n, columns], per table */
+    /* draft block: rows of all sequences, then one Markov step of each */
+    struct tensor block_kv;        /* [slot, block, head_dim] */
+    struct tensor draft_last, draft_at, draft_n_row, draft_prev, draft_row; /* I32 [n] */
+    struct tensor markov, bias, confidence_in, confidence; /* [m, rank], [m, n_vocab], [m, D + rank], [m, 1] */
     /* per batch */
     struct tensor id, slot, pos, out_row, cs[N_ROPE];
     struct closing closing[FORWARD_MAX_RATIO];
@@ -43,7 +48,7 @@ struct scratch {
     int32_t *host;                 /* staging of index tensors, [n_row * host_columns] */
 };
 
-/* Places everything for batches of n_row rows. */
+/* Places everything for batches of n_row rows of at most n_slot sequences. */
 void scratch_place(struct scratch *s, struct layout *l, const struct model_config *c, const struct plan *p);
 /* int32 values of host staging that scratch_place's tensors need. */
 int64_t scratch_host_values(const struct scratch *s, const struct model_config *c);

@@ -1,0 +1,152 @@
+/* next.c: generation: plain steps and draft-and-check cycles. dspark spec 2 and 4.
+ *
+ * A cycle knows token T (chosen from the logits at hand), lets the draft stages propose what follows, and appends T and the
+ * proposals in one batch. Every row's token is then chosen from that row's own logits by the same pure function as in a
+ * plain step; proposals that agree stay, the first that does not is undone by setting the length back. Rows have the bits
+ * of single steps, so the text does not depend on whether, or how much, was drafted.
+ */
+#include "engine/engine.h"
+
+#include "generate/draft_policy.h"
+#include "model/draft.h"
+
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+static double now_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+struct cycle {
+    hadal_session *session;
+    const struct hadal_sampling *sampling;
+    int n_start; /* length of the sequence before T */
+    int32_t draft[DRAFT_MAX_ROWS];
+    float confidence[DRAFT_MAX_ROWS]; /* probabilities */
+    int n_draft;
+    double draft_seconds;
+};
+
+static int32_t choose_draft(void *context, int i, int r, const float *logits)
+{
+    struct cycle *y = context;
+    hadal_session *s = y->session;
+    int pos = y->n_start + 1 + r;
+    (void)i;
+    int32_t id = hadal_sample(y->sampling, logits, s->engine->model.config->n_vocab, s->ids, pos, pos);
+    s->ids[pos] = id; /* beyond the length: history of the next choice */
+    return id;
+}
+
+/* Proposes up to `limit` tokens after T, which stands at ids[n]. */
+static int draft(struct cycle *y, int limit, struct err *e)
+{
+    hadal_session *s = y->session;
+    hadal_engine *g = s->engine;
+    int32_t slot = s->slot, last = y->n_start - 1, anchor = s->ids[y->n_start];
+    double start = now_seconds();
+    struct draft_request q = {.n_seq = 1, .slot = &slot, .last = &last, .anchor = &anchor, .n_draft = limit,
+        .choose = choose_draft, .context = y, .logits = s->draft_logits, .id = y->draft, .confidence = y->confidence};
+    if (draft_run(&g->forward, &q, e))
+        return -1;
+    for (int r = 0; r < limit; r++)
+        y->confidence[r] = 1 / (1 + expf(-y->confidence[r] / g->model.config->draft_temperature[r]));
+    y->n_draft = limit;
+    y->draft_seconds = now_seconds() - start;
+    return 0;
+}
+
+/* Appends T and the drafts in one batch, keeps those that the model itself chooses. Returns how many, or -1. */
+static int check(struct cycle *y, struct err *e)
+{
+    hadal_session *s = y->session;
+    hadal_engine *g = s->engine;
+    int n_vocab = g->model.config->n_vocab, n_row = 1 + y->n_draft, n_accepted = 0;
+    int32_t ids[DRAFT_MAX_ROWS];
+    ids[0] = s->ids[y->n_start];
+    memcpy(ids + 1, y->draft, (size_t)y->n_draft * sizeof *ids);
+    double start = now_seconds();
+    if (hadal_session_append(s, ids, n_row, s->check_logits, e))
+        return -1;
+    while (n_accepted < y->n_draft && ids[n_accepted] != g->model.config->eos_id) {
+        int pos = y->n_start + 1 + n_accepted;
+        const float *logits = s->check_logits + (int64_t)n_accepted * n_vocab;
+        if (hadal_sample(y->sampling, logits, n_vocab, s->ids, pos, pos) != y->draft[n_accepted])
+            break;
+        n_accepted++;
+    }
+    if (n_accepted < y->n_draft && hadal_session_rewind(s, y->n_start + 1 + n_accepted, e))
+        return -1;
+    memcpy(s->logits, s->check_logits + (int64_t)n_accepted * n_vocab, (size_t)n_vocab * sizeof *s->logits);
+    s->has_logits = 1;
+    draft_policy_checked(&s->policy, n_row, now_seconds() - start);
+    return n_accepted;
+}
+
+static void count(hadal_session *s, const struct cycle *y, int n_accepted)
+{
+    struct hadal_draft_stats *stats = &s->stats;
+    stats->n_cycle++;
+    stats->n_token += 1 + n_accepted;
+    stats->n_row += 1 + y->n_draft;
+    for (int r = 0; r < y->n_draft && r < HADAL_DRAFT_PLACES; r++) {
+        stats->n_proposed[r]++;
+        stats->n_accepted[r] += r < n_accepted;
+    }
+}
+
+/* The longest block that the file, the context and the caller allow. */
+static int draft_limit(const hadal_session *s, int n_draft)
+{
+    const hadal_engine *g = s->engine;
+    int limit = g->forward.keeps_taps ? g->model.config->draft_block : 0, room = g->options.n_context - s->n - 1;
+    if (n_draft >= 0 && n_draft < limit)
+        limit = n_draft;
+    return limit < room ? limit : room;
+}
+
+static int speculate(struct cycle *y, int n_draft, int limit, struct err *e)
+{
+    struct draft_policy *policy = &y->session->policy;
+    double start = now_seconds();
+    if (draft(y, limit, e))
+        return -1;
+    if (n_draft < 0)
+        y->n_draft = draft_policy_length(policy, y->confidence, y->n_draft);
+    int n_accepted = check(y, e);
+    if (n_accepted >= 0)
+        draft_policy_cycled(policy, 1 + n_accepted, now_seconds() - start, y->draft_seconds);
+    return n_accepted;
+}
+
+int hadal_session_next(hadal_session *s, const struct hadal_sampling *sampling, int n_draft, int32_t *ids, int *n,
+    struct err *e)
+{
+    struct cycle y = {.session = s, .sampling = sampling, .n_start = s->n};
+    if (!s->has_logits)
+        return err_set(e, ERR_ARGUMENT, "nothing to go on from: append a token first");
+    if (s->n >= s->engine->options.n_context)
+        return err_set(e, ERR_ARGUMENT, "the context of %d tokens is full", s->n);
+    s->ids[s->n] = hadal_sample(sampling, s->logits, s->engine->model.config->n_vocab, s->ids, s->n, s->n);
+    int limit = draft_limit(s, n_draft), n_accepted;
+    int is_last = s->ids[s->n] == s->engine->model.config->eos_id;
+    if (limit > 0 && !is_last && (n_draft > 0 || draft_policy_wants(&s->policy)))
+        n_accepted = speculate(&y, n_draft, limit, e);
+    else
+        n_accepted = check(&y, e);
+    if (n_accepted < 0)
+        return -1;
+    count(s, &y, n_accepted);
+    *n = 1 + n_accepted;
+    memcpy(ids, s->ids + y.n_start, (size_t)*n * sizeof *ids);
+    return 0;
+}
+
+void hadal_session_draft_stats(const hadal_session *session, struct hadal_draft_stats *stats)
+{
+    *stats = session->stats;
+}
