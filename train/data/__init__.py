@@ -1,0 +1,143 @@
+"""Training documents for the two demonstration models, generated on the fly.
+
+    for ids, mask in stream(dialect="v41", seed=3, max_len=2048): ...
+
+ids: uint16, a whole document beginning with BOS, at most max_len long. mask: uint8, mask[i] = 1
+where token i should be predicted (position i - 1's target): everything but BOS in raw text, the
+assistant's tokens (with EOS) in conversations. Same arguments, same documents.
+
+Conversations are filled with turns up to nearly max_len, so windows are well used. Held-out
+names, values and phrasings never occur here; see names.py and talk.py.
+"""
+
+import os
+import random
+
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+import numpy as np
+
+from .. import chat
+from . import agent, misc, recall, talk
+
+# kind -> default share of the tokens
+KINDS = {"talk": 0.26, "agent": 0.33, "recall": 0.19, "api": 0.05, "exercise": 0.05,
+         "prose": 0.04, "code": 0.04, "json": 0.02, "copy": 0.02}
+
+THINKING_SHARE = 0.2
+TALK_SYSTEMS = ("You are Hadal, a tiny assistant.", "You are a helpful assistant.", "Be brief.",
+                "Answer the questions about Saltmere.")
+MIN_TURN = 40           # characters: below this much room no further turn is added
+
+
+def load_tokenizer():
+    from tokenizers import Tokenizer
+    path = os.path.join(os.path.dirname(__file__), "..", "tokenizer", "tokenizer.json")
+    return Tokenizer.from_file(path)
+
+
+def _units(kind, rng, n_char):
+    """Units of messages of one conversation; the first may be a system message."""
+    if kind == "agent":
+        return agent.session(rng)
+    if kind == "api":
+        return misc.api(rng)
+    makers = {"talk": talk.conversation, "exercise": misc.exercises}
+    body = makers[kind](rng) if kind in makers else recall.conversation(rng, n_char)
+    return _with_system(rng, body)
+
+
+def _with_system(rng, body):
+    if rng.random() < 0.35:
+        yield [{"role": "system", "content": rng.choice(TALK_SYSTEMS)}]
+    yield from body
+
+
+def _effort(rng, dialect):
+    if dialect.startswith("v41"):
+        return rng.choice((75, 75, 75, 50, 100, rng.randint(1, 100)))
+    return "max" if rng.random() < 0.04 else None
+
+
+def _size(units):
+    return sum(len(m.get("content") or "") + 12 + (150 * len(m.get("tool_calls", ())))
+               for u in units for m in u)
+
+
+class Source:
+    """Makes documents of one dialect; keeps the characters-per-token ratio of each kind."""
+
+    def __init__(self, dialect, seed, max_len, tokenizer=None):
+        self.dialect, self.max_len = dialect, max_len
+        self.rng = random.Random(f"{dialect}/{seed}")
+        self.tokenizer = tokenizer or load_tokenizer()
+        special = self.tokenizer.token_to_id
+        self.bos, self.eos = special(chat.BOS), special(chat.EOS)
+        self.assistant = special(chat.ASSISTANT)
+        self.ratio = {}
+
+    def document(self, kind):
+        """(ids, mask) of one document."""
+        rng = self.rng
+        target = self.max_len * rng.uniform(0.93, 0.99)
+        n_char = int(target * self.ratio.get(kind, 2.6))
+        if kind in misc.RAW:
+            text = chat.BOS + misc.raw_text(kind, rng, n_char)
+            ids = self.encode(text)[:self.max_len]
+            mask = np.ones(len(ids), np.uint8)
+            mask[0] = 0
+        else:
+            text, ids = self.conversation(kind, n_char)
+            mask = self.assistant_mask(ids)
+        got = len(text) / max(1, len(self.encode(text)) if kind in misc.RAW else len(ids))
+        old = self.ratio.get(kind, got)
+        self.ratio[kind] = 0.9 * old + 0.1 * got
+        return ids, mask
+
+    def encode(self, text):
+        return np.array(self.tokenizer.encode(text, add_special_tokens=False).ids, np.uint16)
+
+    def conversation(self, kind, n_char):
+        rng = self.rng
+        thinking = rng.random() < THINKING_SHARE
+        options = {"thinking": thinking, "effort": _effort(rng, self.dialect) if thinking else None,
+                   "drop_thinking": rng.random() < 0.3}
+        units, size, floor = [], 0, 0
+        for unit in _units(kind, rng, n_char):
+            units.append(unit)
+            size += _size([unit])
+            if size > n_char - MIN_TURN:
+                break
+        if kind in ("agent", "api"):
+            floor = 1
+        while True:
+            messages = [m for u in units for m in u]
+            text = chat.render(messages, self.dialect, **options)
+            ids = self.encode(text)
+            if len(ids) <= self.max_len or len(units) <= floor + 1:
+                return text, ids[:self.max_len]
+            too_much = 1 - self.max_len / len(ids)
+            del units[max(floor + 1, min(len(units) - 1, int(len(units) * (1 - too_much)))):]
+
+    def assistant_mask(self, ids):
+        """1 from the second token after <｜Assistant｜> (the think tag is given) to EOS."""
+        n = len(ids)
+        starts = np.flatnonzero(ids == self.assistant) + 2
+        ends = np.flatnonzero(ids == self.eos) + 1
+        mask = np.zeros(n + 1, np.int8)
+        starts = starts[starts <= n]
+        if len(starts):
+            np.add.at(mask, starts, 1)
+            np.add.at(mask, ends, -1)
+        return np.cumsum(mask[:n]).clip(0, 1).astype(np.uint8)
+
+
+def stream(kind_weights=None, dialect="v41", seed=0, min_len=0, max_len=2048, tokenizer=None):
+    """Endless (ids, mask) documents. kind_weights: kind -> weight, default KINDS."""
+    weights = kind_weights or KINDS
+    source = Source(dialect, seed, max_len, tokenizer)
+    kinds, shares = list(weights), list(weights.values())
+    while True:
+        ids, mask = source.document(source.rng.choices(kinds, shares)[0])
+        if len(ids) >= min_len and mask.any():
+            yield ids, mask
