@@ -1,0 +1,31 @@
+/* text.h: a run of bytes that somebody else owns. Not terminated, may hold any byte. */
+#ifndef HADAL_TEXT_TEXT_H
+#define HADAL_TEXT_TEXT_H
+
+#include <stddef.h>
+#include <string.h>
+
+struct text {
+    const char *data;
+    size_t n_byte;
+};
+
+/* Initialiser for a string literal. */
+#define TEXT(literal) {literal, sizeof(literal) - 1}
+
+static inline struct text text_of(const char *zero_terminated)
+{
+    return (struct text){zero_terminated, zero_terminated ? strlen(zero_terminated) : 0};
+}
+
+static inline int text_equal(struct text a, struct text b)
+{
+    return a.n_byte == b.n_byte && (!a.n_byte || !memcmp(a.data, b.data, a.n_byte));
+}
+
+static inline int text_is(struct text a, const char *zero_terminated)
+{
+    return text_equal(a, text_of(zero_terminated));
+}
+
+#endif
