@@ -124,12 +124,12 @@ def conversation(rng, budget, held_out=False, n_char=None):
     left = budget
     while left > 500:
         size = min(n_char or log_uniform(rng, 300, left * 0.95), left * 0.9)
-        n_fact = rng.choice((1, 2, 3, 5, 8, 12)) if rng.random() < 0.7 else int(size // 60)
-        n_fact = max(1, min(n_fact, int(size // 50)))
+        n_fact = rng.choice((1, 3, 6, 12, 24, 40)) if rng.random() < 0.7 else int(size // 60)
+        n_fact = max(1, min(n_fact, int(size // 60)))
         text, facts = document(rng, names, used, size, n_fact)
         known += facts
-        asked = rng.sample(facts, min(len(facts), max(1, int(size // 200)), 24))
-        asked += rng.sample(known, min(len(known), 3))
+        asked = rng.sample(facts, min(len(facts), max(1, int(size // 150)), 40))
+        asked += rng.sample(known, min(len(known), 4))
         left -= len(text) + 90 * len(asked)
         lead = rng.choice(LEAD_DOCUMENT)
         # With n_char set the document must be followed by its question in the same message.

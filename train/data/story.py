@@ -74,7 +74,8 @@ def portrait(rng):
     """A plain paragraph about one person, facts in varying order."""
     p = rng.choice(list(PEOPLE.values()))
     facts = [f"lives in {p.street}", f"works at {p.work}", f"has {p.pet} called {p.pet_name}",
-             f"likes {p.food}", p.hobby, f"lives in a {p.house} house",
+             f"likes {p.food}", p.hobby,
+             f"lives in {'an' if p.house[0] in 'aeiou' else 'a'} {p.house} house",
              f"is a good friend of {p.friend}"]
     rng.shuffle(facts)
     out = [f"{p.name} is {p.job} of {TOWN}."]

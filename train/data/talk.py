@@ -58,7 +58,7 @@ PERSON = {
                "How can I recognise {n}'s house?", "Tell me the colour of {n}'s house.",
                "What does {n}'s house look like?"),
               ("What colour is {p} house?", "Which colour does {p} house have?",
-               "What does {p} house look like?"), "house", "{n} lives in a {house} house."),
+               "What does {p} house look like?"), "house", "{n} lives in {house} house."),
 }
 WHO = {     # from a fact back to the person
     "job": (("Who is {job}?", "Who is {job} of {town}?", "What is the name of {job}?",
@@ -112,6 +112,10 @@ OPENERS = ("", "", "", "", "", "", "Please tell me: ", "Hello! ", "Hi, ", "One q
            "I would like to know: ", "Now something else. ", "By the way, ", "Okay. ", "Thanks. ")
 
 
+def article(word):
+    return ("an " if word[0] in "aeiou" else "a ") + word
+
+
 class Conversation:
     def __init__(self, rng, held_out=False):
         self.rng, self.held_out = rng, held_out
@@ -152,7 +156,7 @@ class Conversation:
 
     def facts(self, p):
         return {**vars(p), "n": p.name, "s": p.subject, "p": p.possessive,
-                "o": "her" if p.she else "him"}
+                "o": "her" if p.she else "him", "house": article(p.house)}
 
     def about_person(self):
         r = self.rng
@@ -345,13 +349,17 @@ class Conversation:
         else:
             made = getattr(self, kind)()
             question = made[0] if kind == "tell" else self.vary(made[0])
-        return self.unit(question, *made[1:])
+        unit = self.unit(question, *made[1:])
+        unit[1]["kind"] = kind
+        return unit
 
 
 def conversation(rng, held_out=False):
     """Endless units of one conversation."""
     c = Conversation(rng, held_out)
     if rng.random() < 0.3:
-        yield c.unit(*c.table(SMALL_TALK[:2]))
+        hello = c.unit(*c.table(SMALL_TALK[:2]))
+        hello[1]["kind"] = "small"
+        yield hello
     while True:
         yield c.turn()
