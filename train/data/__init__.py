@@ -21,8 +21,8 @@ from .. import chat
 from . import agent, misc, recall, talk
 
 # kind -> default share of the tokens
-KINDS = {"talk": 0.26, "agent": 0.33, "recall": 0.19, "api": 0.05, "exercise": 0.05,
-         "prose": 0.04, "code": 0.04, "json": 0.02, "copy": 0.02}
+KINDS = {"talk": 0.25, "agent": 0.33, "recall": 0.16, "pairs": 0.06, "api": 0.05,
+         "exercise": 0.05, "prose": 0.03, "code": 0.03, "json": 0.02, "copy": 0.02}
 
 THINKING_SHARE = 0.2
 TALK_SYSTEMS = ("You are Hadal, a tiny assistant.", "You are a helpful assistant.", "Be brief.",
@@ -82,17 +82,22 @@ class Source:
         target = self.max_len * rng.uniform(0.93, 0.99)
         n_char = int(target * self.ratio.get(kind, 2.6))
         if kind in misc.RAW:
-            text = chat.BOS + misc.raw_text(kind, rng, n_char)
-            ids = self.encode(text)[:self.max_len]
-            mask = np.ones(len(ids), np.uint8)
-            mask[0] = 0
+            ids, mask, n = self.raw(misc.raw_text(kind, rng, n_char))
         else:
             text, ids = self.conversation(kind, n_char)
-            mask = self.assistant_mask(ids)
-        got = len(text) / max(1, len(self.encode(text)) if kind in misc.RAW else len(ids))
-        old = self.ratio.get(kind, got)
-        self.ratio[kind] = 0.9 * old + 0.1 * got
-        return ids, mask
+            mask, n = self.assistant_mask(ids), len(text)
+        got = n / len(ids)
+        self.ratio[kind] = 0.9 * self.ratio.get(kind, got) + 0.1 * got
+        return ids[:self.max_len], mask[:self.max_len]
+
+    def raw(self, text):
+        """(ids, mask, number of characters) of a text or of segments that end their lines."""
+        segments = [(text, True)] if isinstance(text, str) else text
+        parts = [e.ids for e in self.tokenizer.encode_batch([t for t, _ in segments],
+                                                            add_special_tokens=False)]
+        ids = np.array([self.bos, *(i for part in parts for i in part)], np.uint16)
+        mask = np.repeat([False, *(p for _, p in segments)], [1, *map(len, parts)])
+        return ids, mask.astype(np.uint8), sum(len(t) for t, _ in segments)
 
     def encode(self, text):
         return np.array(self.tokenizer.encode(text, add_special_tokens=False).ids, np.uint16)
@@ -115,7 +120,7 @@ class Source:
             text = chat.render(messages, self.dialect, **options)
             ids = self.encode(text)
             if len(ids) <= self.max_len or len(units) <= floor + 1:
-                return text, ids[:self.max_len]
+                return text, ids
             too_much = 1 - self.max_len / len(ids)
             del units[max(floor + 1, min(len(units) - 1, int(len(units) * (1 - too_much)))):]
 

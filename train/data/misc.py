@@ -6,7 +6,7 @@ import json
 import pathlib
 import sysconfig
 
-from . import story
+from . import recall, story
 from .agent import call_message, system_message
 from .names import COLORS, NOUNS, SECOND, Names
 from .tasks import Step, act, script, Maker
@@ -96,11 +96,41 @@ def repeats(rng, n_char):
     return "\n".join(out)
 
 
+PAIR_FORMS = ("{n} {v}\n", "{n}: {v}\n", "{n} = {v}\n", "The {t} of the {n} {o} is {v}.\n",
+              "The {t} of the {n} {o} is {v}.\n", '"{n}": "{v}",\n')
+
+
+def pairs(rng, n_char):
+    """A table of facts, then the same lines again and again in random order.
+
+    The densest exercise for finding a value by its key at any distance. Segments: only lines
+    that came before are predicted.
+    """
+    names, form = Names(rng), rng.choice(PAIR_FORMS)
+    rows, size = [], 0
+    table = n_char * rng.choice((0.1, 0.2, 0.4, 0.6))
+    words = set()
+    while size < table:
+        n = names.word()
+        if n not in words:
+            words.add(n)
+            rows.append(form.format(n=n, v=names.value(), t=rng.choice(recall.THINGS),
+                                    o=rng.choice(recall.OWNERS)))
+            size += len(rows[-1])
+    out = [(row, False) for row in rows]
+    while size < n_char:
+        row = rows[int(rng.random() * len(rows))]
+        out.append((row, True))
+        size += len(row)
+    return out
+
+
 RAW = {"prose": ((prose, 1),), "code": ((stdlib_code, 2), (small_code, 1)),
-       "json": ((json_text, 1),), "copy": ((repeats, 1),)}
+       "json": ((json_text, 1),), "copy": ((repeats, 1),), "pairs": ((pairs, 1),)}
 
 
 def raw_text(kind, rng, n_char):
+    """A text, or a list of segments (text, whether it is to be predicted)."""
     makers = RAW[kind]
     return rng.choices([f for f, _ in makers], [w for _, w in makers])[0](rng, n_char)
 
