@@ -1,12 +1,12 @@
 /* backend.h: a device as an object. Ten functions and a table of ops; no global state, so two of a kind can coexist.
  *
  * The reference ("ref") is itself a backend: scalar C, one thread, the definition of every op. Errors stick: the forward
- * pass checks nothing, and backend_end returns the first cause.
+ * pass checks nothing, and backend_end returns the first cause. A backend is used by one thread at a time.
  */
 #ifndef HADAL_BACKEND_BACKEND_H
 #define HADAL_BACKEND_BACKEND_H
 
-#include "base/arena.h"
+#include "backend/work_memory.h"
 #include "base/err.h"
 #include "ops/ops.h"
 
@@ -16,14 +16,6 @@ struct backend_options {
     int n_thread;       /* 0: one per processor that this process may use */
     const char *level;  /* cpu: "portable", "avx2", "avx512", "neon"; NULL: the best that runs here */
     int checks_shapes;  /* run op_check before every op */
-};
-
-/* Memory that belongs to a backend. host is non-NULL where the host may touch it directly. */
-struct backend_buffer {
-    void *data; /* as kernels see it */
-    void *host;
-    uint64_t n_byte;
-    int is_wrapped;
 };
 
 struct backend_kind {
@@ -44,7 +36,7 @@ struct backend {
     const struct backend_kind *kind;
     op_fn op[N_OP];
     struct err failure; /* failure.code != ERR_NONE: ops do nothing until end */
-    struct arena scratch;
+    struct work_memory work; /* backend_scratch */
     int checks_shapes;
     const char *level; /* what runs: "avx2", "scalar" */
     int n_thread;
@@ -52,9 +44,13 @@ struct backend {
 
 /* "ref" or "cpu" (others when built). */
 int backend_open(struct backend **be, const char *name, const struct backend_options *options, struct err *e);
+/* NULL is fine. Buffers are freed before. */
 void backend_close(struct backend *be);
+/* Waits for the ops since begin and returns the first failure, after which the backend is usable again. */
 int backend_end(struct backend *be, struct err *e);
-/* Records a failure from inside an op; the first one stays. */
-void backend_fail(struct backend *be, enum err_code code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* backend_fail and backend_scratch: ops/ops.h */
+
+/* The kinds that are always built. */
+extern const struct backend_kind backend_ref, backend_cpu;
 
 #endif
