@@ -2,7 +2,8 @@
 
     for ids, mask in stream(dialect="v41", seed=3, max_len=2048): ...
 
-ids: uint16, a whole document beginning with BOS, at most max_len long. mask: uint8, mask[i] = 1
+ids: uint16, a whole document beginning with BOS, at most max_len long (documents with tools: at
+most 1024 if max_len is less). mask: uint8, mask[i] = 1
 where token i should be predicted (position i - 1's target): everything but BOS in raw text, the
 assistant's tokens (with EOS) in conversations. Same arguments, same documents.
 
@@ -27,6 +28,8 @@ KINDS = {"talk": 0.25, "agent": 0.33, "recall": 0.16, "pairs": 0.06, "api": 0.05
 THINKING_SHARE = 0.2
 TALK_SYSTEMS = ("You are Hadal, a tiny assistant.", "You are a helpful assistant.", "Be brief.",
                 "Answer the questions about Saltmere.")
+WITH_TOOLS = ("agent", "api")
+MIN_WITH_TOOLS = 1024   # tokens: the tools block alone takes 480, so these may exceed max_len
 MIN_TURN = 40           # characters: below this much room no further turn is added
 
 
@@ -79,16 +82,17 @@ class Source:
     def document(self, kind):
         """(ids, mask) of one document."""
         rng = self.rng
-        target = self.max_len * rng.uniform(0.93, 0.99)
+        limit = max(self.max_len, MIN_WITH_TOOLS) if kind in WITH_TOOLS else self.max_len
+        target = limit * rng.uniform(0.93, 0.99)
         n_char = int(target * self.ratio.get(kind, 2.6))
         if kind in misc.RAW:
             ids, mask, n = self.raw(misc.raw_text(kind, rng, n_char))
         else:
-            text, ids = self.conversation(kind, n_char)
+            text, ids = self.conversation(kind, n_char, limit)
             mask, n = self.assistant_mask(ids), len(text)
         got = n / len(ids)
         self.ratio[kind] = 0.9 * self.ratio.get(kind, got) + 0.1 * got
-        return ids[:self.max_len], mask[:self.max_len]
+        return ids[:limit], mask[:limit]
 
     def raw(self, text):
         """(ids, mask, number of characters) of a text or of segments that end their lines."""
@@ -102,7 +106,7 @@ class Source:
     def encode(self, text):
         return np.array(self.tokenizer.encode(text, add_special_tokens=False).ids, np.uint16)
 
-    def conversation(self, kind, n_char):
+    def conversation(self, kind, n_char, limit):
         rng = self.rng
         thinking = rng.random() < THINKING_SHARE
         options = {"thinking": thinking, "effort": _effort(rng, self.dialect) if thinking else None,
@@ -113,15 +117,15 @@ class Source:
             size += _size([unit])
             if size > n_char - MIN_TURN:
                 break
-        if kind in ("agent", "api"):
+        if kind in WITH_TOOLS:
             floor = 1
         while True:
             messages = [m for u in units for m in u]
             text = chat.render(messages, self.dialect, **options)
             ids = self.encode(text)
-            if len(ids) <= self.max_len or len(units) <= floor + 1:
+            if len(ids) <= limit or len(units) <= floor + 1:
                 return text, ids
-            too_much = 1 - self.max_len / len(ids)
+            too_much = 1 - limit / len(ids)
             del units[max(floor + 1, min(len(units) - 1, int(len(units) * (1 - too_much)))):]
 
     def assistant_mask(self, ids):
