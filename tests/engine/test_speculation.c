@@ -1,0 +1,179 @@
+/* test_speculation.c: drafting changes neither a token nor a bit, whatever is drafted and however tokens are chosen. */
+#include "engine/story.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+enum { N_PROMPT = 30, LENGTH = 190 };
+
+static const struct hadal_sampling samplings[] = {
+    {.temperature = 0},
+    {.temperature = 0, .repetition_penalty = 1.3f},
+    {.temperature = 0.6f, .top_p = 0.95f, .repetition_penalty = 1, .seed = 1},
+    {.temperature = 1, .top_p = 1, .min_p = 0.05f, .repetition_penalty = 1, .seed = 2},
+    {.temperature = 1, .top_k = 5, .top_p = 0.9f, .min_p = 0.02f, .presence_penalty = 0.5f, .frequency_penalty = 0.2f,
+        .repetition_penalty = 1.1f, .seed = 3},
+};
+
+static void generate(const struct story *s, hadal_session *session, int n_draft)
+{
+    struct err e = {0};
+    int32_t ids[HADAL_NEXT_MAX];
+    char what[32];
+    int length = N_PROMPT, n;
+    snprintf(what, sizeof what, "at most %d drafts", n_draft);
+    while (length + HADAL_NEXT_MAX <= s->n) {
+        if (hadal_session_next(session, &s->options.sampling, n_draft, ids, &n, &e))
+            fail_msg("%s", e.text);
+        assert_in_range(n, 1, n_draft < 0 ? 6 : n_draft + 1);
+        assert_memory_equal(ids, s->ids + length, (size_t)n * sizeof *ids);
+        for (int i = 0; i + 1 < n; i++)
+            assert_int_not_equal(ids[i], 1); /* nothing follows an end token */
+        length += n;
+        story_check(s, session, what);
+    }
+}
+
+static uint64_t sum(const uint64_t *values)
+{
+    uint64_t total = 0;
+    for (int i = 0; i < HADAL_DRAFT_PLACES; i++)
+        total += values[i];
+    return total;
+}
+
+static void tell_with_drafts(const struct story *s, int n_draft, uint64_t *n_accepted)
+{
+    hadal_engine *engine = story_engine(s, (struct hadal_engine_options){.n_chunk = 32});
+    hadal_session *session = story_session(engine);
+    struct hadal_draft_stats stats;
+    story_append(s, session, N_PROMPT, 0);
+    generate(s, session, n_draft);
+    hadal_session_draft_stats(session, &stats);
+    int length;
+    hadal_session_ids(session, &length);
+    assert_int_equal(stats.n_token, length - N_PROMPT);
+    assert_int_equal(stats.n_row, stats.n_cycle + sum(stats.n_proposed));
+    assert_int_equal(stats.n_token, stats.n_cycle + sum(stats.n_accepted));
+    *n_accepted += sum(stats.n_accepted);
+    story_append(s, session, s->n - length, 1); /* and the state is the same */
+    hadal_session_close(session);
+    hadal_engine_close(engine);
+}
+
+static void check_model(const char *model, int has_drafts)
+{
+    for (size_t i = 0; i < sizeof samplings / sizeof *samplings; i++) {
+        struct story *s = story_new(&(struct story_options){.model = model, .n_prompt = N_PROMPT, .n = LENGTH,
+            .sampling = samplings[i]});
+        uint64_t n_accepted = 0;
+        for (int n_draft = -1; n_draft <= (has_drafts ? 5 : 0); n_draft++)
+            tell_with_drafts(s, n_draft, &n_accepted);
+        print_message("%s, temperature %.1f: %d drafts accepted\n", model, (double)samplings[i].temperature, (int)n_accepted);
+        if (has_drafts && strstr(model, "narrow"))
+            assert_true(n_accepted > 10);
+        story_free(s);
+    }
+}
+
+static void drafts_change_nothing(void **state)
+{
+    (void)state;
+    check_model("toy:v41:narrow", 1);
+}
+
+static void drafts_that_fail_change_nothing(void **state)
+{
+    (void)state;
+    check_model("toy:v41", 1);
+}
+
+static void models_without_drafts_generate_too(void **state)
+{
+    (void)state;
+    check_model("toy:v4:narrow", 0);
+}
+
+/* To the last token of the context, whatever is proposed. */
+static void drafts_end_with_the_context(void **state)
+{
+    enum { CONTEXT = 100 };
+    struct story *s = story_new(&(struct story_options){.model = "toy:v41:narrow", .n_prompt = N_PROMPT, .n = CONTEXT});
+    (void)state;
+    for (int n_draft = -1; n_draft <= 5; n_draft++) {
+        hadal_engine *engine = story_engine(s, (struct hadal_engine_options){.n_context = CONTEXT});
+        hadal_session *session = story_session(engine);
+        struct err e = {0};
+        int32_t ids[HADAL_NEXT_MAX];
+        int length = N_PROMPT, n;
+        story_append(s, session, N_PROMPT, 0);
+        while (length < CONTEXT) {
+            if (hadal_session_next(session, &s->options.sampling, n_draft, ids, &n, &e))
+                fail_msg("%s", e.text);
+            length += n;
+            assert_true(length <= CONTEXT);
+            story_check(s, session, "near the end");
+        }
+        assert_int_equal(hadal_session_next(session, &s->options.sampling, n_draft, ids, &n, &e), -1);
+        hadal_session_close(session);
+        hadal_engine_close(engine);
+    }
+    story_free(s);
+}
+
+/* Drafting after a rewind, and by several sessions in turn, which share the scratch. */
+static void sessions_draft_in_turn(void **state)
+{
+    enum { N_SEQ = 3 };
+    struct story *s[N_SEQ];
+    hadal_session *session[N_SEQ];
+    int32_t ids[HADAL_NEXT_MAX];
+    struct err e = {0};
+    int n, length;
+    (void)state;
+    for (int i = 0; i < N_SEQ; i++)
+        s[i] = story_new(&(struct story_options){.model = "toy:v41:narrow", .n_prompt = 10 + 7 * i, .n = 150,
+            .seed = (uint32_t)i, .sampling = samplings[i * 2]});
+    hadal_engine *engine = story_engine(s[0], (struct hadal_engine_options){.n_session = N_SEQ, .n_thread = 2});
+    for (int i = 0; i < N_SEQ; i++) {
+        session[i] = story_session(engine);
+        story_append(s[i], session[i], s[i]->options.n_prompt, 0);
+    }
+    for (int round = 0; round < 25; round++) {
+        for (int i = 0; i < N_SEQ; i++) {
+            hadal_session_ids(session[i], &length);
+            if (length + HADAL_NEXT_MAX > s[i]->n)
+                continue;
+            if (round % 8 == 7) { /* the user edits */
+                assert_int_equal(hadal_session_rewind(session[i], length - 3 - i, &e), 0);
+                story_append(s[i], session[i], 2 + i, 1);
+            }
+            assert_int_equal(hadal_session_next(session[i], &s[i]->options.sampling, 1 + (round + i) % 5, ids, &n, &e), 0);
+            story_check(s[i], session[i], "in turn");
+        }
+    }
+    for (int i = 0; i < N_SEQ; i++) {
+        hadal_session_close(session[i]);
+        story_free(s[i]);
+    }
+    hadal_engine_close(engine);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(drafts_change_nothing),
+        cmocka_unit_test(drafts_that_fail_change_nothing),
+        cmocka_unit_test(models_without_drafts_generate_too),
+        cmocka_unit_test(drafts_end_with_the_context),
+        cmocka_unit_test(sessions_draft_in_turn),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
