@@ -124,9 +124,10 @@ static void heap_push(struct bpe_scratch *s, uint64_t entry)
 static uint64_t heap_pop(struct bpe_scratch *s)
 {
     uint64_t top = s->heap[0], last = s->heap[--s->n_heap];
-    size_t at = 0, child;
-    while ((child = 2 * at + 1) < s->n_heap) {
-        child += child + 1 < s->n_heap && s->heap[child + 1] < s->heap[child];
+    size_t at = 0, left, right, child;
+    while ((left = 2 * at + 1) < s->n_heap) {
+        right = left + 1 < s->n_heap ? left + 1 : left;
+        child = s->heap[right] < s->heap[left] ? right : left; /* no branch: it could not be predicted */
         if (s->heap[child] >= last)
             break;
         s->heap[at] = s->heap[child];

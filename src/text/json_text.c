@@ -13,6 +13,7 @@
 struct scanner {
     const char *data;
     size_t at, n;
+    int takes_big_integers;
 };
 
 static int fail(const struct scanner *s, const char *what, struct err *e)
@@ -98,14 +99,16 @@ static int scan_number(struct scanner *s, struct err *e)
     }
     const char *limit = is_negative ? "9223372036854775808" : "18446744073709551615";
     size_t n_limit = strlen(limit);
+    if (s->takes_big_integers)
+        return 0;
     if (n_byte > n_limit || (n_byte == n_limit && memcmp(s->data + digits, limit, n_limit) > 0))
         return fail(s, "integer beyond 64 bits", e);
     return 0;
 }
 
-static int check(struct text text, struct err *e)
+static int check(struct text text, int takes_big_integers, struct err *e)
 {
-    struct scanner s = {text.data, 0, text.n_byte};
+    struct scanner s = {text.data, 0, text.n_byte, takes_big_integers};
     if (text.n_byte > JSON_TEXT_MAX_BYTES)
         return err_set(e, ERR_FORMAT, "JSON text of %zu bytes, expected at most %d", text.n_byte,
             JSON_TEXT_MAX_BYTES);
@@ -129,11 +132,8 @@ static int check(struct text text, struct err *e)
 
 /* ---- reading ---- */
 
-int json_text_read(struct json_object **value, struct text text, struct err *e)
+static int parse(struct json_object **value, struct text text, struct err *e)
 {
-    *value = NULL;
-    if (check(text, e))
-        return -1;
     struct json_tokener *tokener = json_tokener_new_ex(JSON_TEXT_MAX_DEPTH);
     if (!tokener)
         return err_set(e, ERR_MEMORY, "no memory to read JSON");
@@ -153,6 +153,20 @@ int json_text_read(struct json_object **value, struct text text, struct err *e)
                        : rest == json_tokener_continue ? "it ends early"
                                                        : json_tokener_error_desc(rest);
     return err_set(e, ERR_FORMAT, "JSON text: %s at byte %zu", what, end);
+}
+
+int json_text_read(struct json_object **value, struct text text, struct err *e)
+{
+    *value = NULL;
+    return check(text, 0, e) || parse(value, text, e) ? -1 : 0;
+}
+
+int json_text_is_valid(struct text text)
+{
+    struct json_object *value = NULL;
+    int is_valid = !check(text, 1, NULL) && !parse(&value, text, NULL);
+    json_object_put(value);
+    return is_valid;
 }
 
 struct text json_text_string(struct json_object *value)

@@ -19,6 +19,9 @@ enum { JSON_TEXT_MAX_DEPTH = 128, JSON_TEXT_MAX_BYTES = 1 << 28 };
 /* Parses one whole value. Release *value with json_object_put. `null` is a NULL pointer. */
 int json_text_read(struct json_object **value, struct text text, struct err *e);
 
+/* One whole JSON value, whatever the size of its integers. */
+int json_text_is_valid(struct text text);
+
 void json_text_write(struct buf *out, struct json_object *value);
 /* A quoted string. */
 void json_text_write_string(struct buf *out, struct text text);
