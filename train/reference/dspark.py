@@ -5,7 +5,7 @@ five query rows [anchor, noise x4] see the rows of positions p-window+1..p and e
 """
 import torch
 from . import attention, hyper, model, rounding
-from .basics import linear, rms_norm
+from .basics import hot, linear, rms_norm
 from .params import Params, markov_names
 from .rope import rotate
 
@@ -22,6 +22,7 @@ def context_rows(p, cfg, main, angle, sims):
     return rounding.window_row(cfg, rotate(kv, *angle), sims)
 
 
+@hot
 def joint(q, context, seen, own, sink):
     """q [A,S,H,hd]; context [A,W,hd] with seen [A,W]; own block rows [A,S,hd] -> [A,S,H,hd]."""
     keys = torch.cat((context, own), 1)

@@ -55,7 +55,8 @@ def candidate_rows(cfg, score, newest, exact_ties):
     size, k = cfg.candidate_block_size, cfg.candidate_topk_blocks
     rows = score.shape[-1]
     pad = -rows % size
-    block = torch.nn.functional.pad(score, (0, pad), value=NEVER).unflatten(-1, (-1, size)).amax(-1)
+    padded = torch.nn.functional.pad(score, (0, pad), value=NEVER) if pad else score
+    block = padded.unflatten(-1, (-1, size)).amax(-1)
     block = block.scatter(-1, (newest.clamp_min(0) // size)[..., None], float("inf"))
     keep = top_rows(block, None, k, exact_ties)
     return keep.repeat_interleave(size, -1)[..., :rows] & (score > NEVER)

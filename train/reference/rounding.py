@@ -27,7 +27,7 @@ def _grouped(x, group, quantise):
     """Apply quantise([..., n_group, group] fp32) over the last dimension, straight-through gradient."""
     g = x.detach().float().unflatten(-1, (-1, group))
     y = quantise(g).flatten(-2).to(x.dtype)
-    return x + (y - x).detach() if x.requires_grad else y
+    return y + (x - x.detach()) if x.requires_grad else y      # value y exactly, gradient of x
 
 
 def _w8(g):

@@ -1,0 +1,247 @@
+"""Train and measure the DSpark stages of a finished backbone (dspark.md section 8).
+
+  python -m train.draft --dialect v41 --work /tmp/v41 --seconds 100
+
+The backbone is frozen and runs in the same forward pass. Data: the training rows, and rows that the backbone continued itself.
+"""
+import argparse
+import json
+import os
+import time
+import torch
+from . import optim, train
+from .feed import Sampler
+from .generate import Generator
+from .reference import basics, dspark
+from .reference.basics import hot
+from .reference.model import Batch, Run, backbone
+
+
+def own_rows(trainer, sampler, n, temperature, max_new=160):
+    """n rows whose documents the backbone continued itself: (ids, start, weight) like the sampler's."""
+    cfg, device = trainer.cfg, trainer.device
+    prompts = []
+    while len(prompts) < n:
+        ids, start, weight, _ = sampler.next()
+        for row, s, w in zip(ids.cpu(), start.cpu(), weight.cpu()):
+            place = ((w == 1) & (s == 0)).nonzero().flatten()
+            place = place[(place > 48) & (place < sampler.pool.T - max_new - 8)]
+            if len(place):
+                prompts.append(row[: int(place[torch.randint(len(place), (1,))])].tolist())
+    prompts = prompts[:n]
+    g = Generator(trainer.opt.live, cfg, trainer.map, device)
+    out = g.generate(prompts, max_new, [cfg.eos_token_id], temperature, batch=256)
+    T = sampler.pool.T
+    ids, start, weight = torch.full((n, T), 2), torch.zeros(n, T, dtype=torch.long), torch.zeros(n, T)
+    for i, (p, o) in enumerate(zip(prompts, out)):
+        end = len(p) + len(o)
+        ids[i, :end] = torch.tensor(p + o)
+        weight[i, len(p):end] = 1
+        tail = end + -end % cfg.align
+        start[i, tail:] = tail
+    return ids, start, weight
+
+
+@hot
+def draft_losses(base, bias, target_logits, label, conf, keep):
+    """base+bias: draft logits [A,S,V]; target_logits [A,S,V]; label [A,S]; conf [A,S]; keep [A,S] (supervised prefix).
+
+    -> weighted loss, acceptance per position [S], calibration loss.
+    """
+    z = base.float() + bias.float()
+    log_q = torch.log_softmax(z, -1)
+    p = torch.softmax(target_logits.float(), -1)
+    ce = -log_q.gather(2, label[..., None])[..., 0]
+    l1 = (log_q.exp() - p).abs().sum(-1)
+    accept = (1 - 0.5 * l1).detach()
+    bce = torch.nn.functional.binary_cross_entropy_with_logits(conf, accept, reduction="none")
+    k = torch.arange(label.shape[1], device=label.device)
+    w = torch.exp(-k / 4.0) * keep
+    loss = (w * (0.1 * ce + 0.9 * l1 + bce)).sum() / w.sum().clamp_min(1)
+    return loss, (accept * keep).sum(0) / keep.sum(0).clamp_min(1), (bce * keep).sum() / keep.sum().clamp_min(1)
+
+
+class DraftTrainer:
+    def __init__(self, trainer, masters, args):
+        self.t, self.cfg, self.args = trainer, trainer.cfg, args
+        self.opt = optim.Optimiser(self.cfg, masters, trainer.device, trainable=lambda n: n.startswith("mtp."),
+                                   muon_lr=args.muon_lr, adam_lr=args.adam_lr)
+        self.live = self.opt.live
+
+    def context(self, ids, start):
+        """Backbone pass: batch, final hidden [B,T,D], taps."""
+        run = Run()
+        batch = Batch(self.cfg, ids, start, self.t.angles, self.t.map)
+        with torch.no_grad():
+            hidden = backbone(self.live, self.cfg, batch, run)
+        return batch, hidden.view(*ids.shape, -1), run.taps
+
+    def anchors(self, ids, start, weight, per_row):
+        """Random processed positions p with supervised p+1 and p+2: (row [A], p [A])."""
+        S = self.cfg.dspark_block_size
+        ok = (weight == 1).float()
+        ok = ok[:, 1:-S - 1] * ok[:, 2:-S]
+        p = torch.multinomial(ok + 1e-9, per_row)
+        row = torch.arange(len(ids), device=ids.device)[:, None].expand_as(p)
+        return row.reshape(-1), p.reshape(-1)
+
+    def step(self, ids, start, weight, per_row, rate):
+        cfg, S = self.cfg, self.cfg.dspark_block_size
+        batch, hidden, taps = self.context(ids, start)
+        row, p = self.anchors(ids, start, weight, per_row)
+        ahead = p[:, None] + 1 + torch.arange(S, device=p.device)                # positions of the block's rows
+        block, label = ids[row[:, None], ahead], ids[row[:, None], ahead + 1]
+        same = start[row[:, None], ahead + 1] == start[row, p][:, None]
+        keep = ((weight[row[:, None], ahead + 1] == 1) & same).float().cumprod(1)
+        run = Run()
+        rows = dspark.all_context_rows(self.live, cfg, batch, taps, run)
+        place = batch.position[row, p]
+        y = dspark.stages(self.live, cfg, rows, row, (place, p), block[:, 0], self.t.angles, run)
+        bias, e = dspark.markov_bias(self.live, cfg, block)
+        conf = dspark.confidence(self.live, cfg, y, e)
+        with torch.no_grad():
+            target = basics.linear(hidden[row[:, None], ahead], self.live["head.weight"])
+        loss, accept, bce = draft_losses(dspark.unbiased_logits(self.live, cfg, y), bias, target, label, conf, keep)
+        loss.backward()
+        self.opt.step(rate)
+        self.opt.balance(run.loads)
+        return torch.cat((accept, torch.stack((loss.detach(), bce))))
+
+    def loop(self, sampler, own):
+        args, began, n, log = self.args, time.time(), 0, []
+        own = [x.to(self.t.device) for x in own] if own is not None else None
+        while time.time() - began < args.seconds and n < args.max_steps:
+            if own is not None and n % 2:
+                pick = torch.randint(len(own[0]), (sampler.batch,), device=self.t.device)
+                ids, start, weight = (x[pick] for x in own)
+            else:
+                ids, start, weight, _ = sampler.next()
+            share = (time.time() - began) / args.seconds
+            rate = min(1.0, (n + 1) / 50) * max(0.0, min(1.0, (1 - share) / 0.7))
+            log.append(self.step(ids, start, weight, args.anchors, rate))
+            n += 1
+            if n % 10 == 0 and self.t.device != "cpu":
+                torch.cuda.synchronize()
+            if n % 100 == 0:
+                m = torch.stack(log).mean(0).tolist()
+                log = []
+                print(json.dumps(dict(draft_step=n, wall=round(time.time() - began, 1), accept=[round(v, 3) for v in m[:-2]],
+                                      loss=round(m[-2], 4), bce=round(m[-1], 4))), flush=True)
+        return n
+
+
+@torch.no_grad()
+def measure(draft, prompts, max_new=160, batch=32):
+    """Greedy acceptance on the backbone's own greedy text. -> cycles as (accepted, [per-position (confidence, hit)])."""
+    cfg, t, S = draft.cfg, draft.t, draft.cfg.dspark_block_size
+    texts = Generator(draft.live, cfg, t.map, t.device).generate(prompts, max_new, [cfg.eos_token_id], 0.0, batch=128)
+    jobs = sorted(zip(prompts, texts), key=lambda x: len(x[0]))
+    cycles = []
+    for at in range(0, len(jobs), batch):
+        part = jobs[at:at + batch]
+        longest = max(len(p) + len(o) for p, o in part)
+        T = longest + -longest % cfg.align
+        ids = torch.zeros(len(part), T, dtype=torch.long)
+        for i, (p, o) in enumerate(part):
+            ids[i, : len(p) + len(o)] = torch.tensor(p + o)
+        ids = ids.to(t.device)
+        batch_, hidden, taps = draft.context(ids, torch.zeros_like(ids))
+        run = Run()
+        rows = dspark.all_context_rows(draft.live, cfg, batch_, taps, run)
+        where = [(i, q) for i, (p, o) in enumerate(part) for q in range(len(p) - 1, len(p) + len(o) - 2)]
+        if not where:
+            continue
+        row, p = (torch.tensor(x, device=t.device) for x in zip(*where))
+        anchor = ids[row, p + 1]
+        y = dspark.stages(draft.live, cfg, rows, row, (p, p), anchor, t.angles, run)
+        got, conf, _ = dspark.draft(draft.live, cfg, y, anchor)
+        at_ = dict(zip(where, zip(got.tolist(), conf.tolist())))
+        for i, (pr, o) in enumerate(part):
+            cycles += walk(pr + o, len(pr) - 1, i, at_, S)
+    return cycles
+
+
+def walk(ids, q, i, drafts, S):
+    """Replay speculative decoding over a known text from last processed position q."""
+    out = []
+    while q < len(ids) - 2 - S:
+        got, conf = drafts[i, q]
+        hits = []
+        for k in range(S):
+            hits.append(got[k] == ids[q + 2 + k])
+            if not hits[-1]:
+                break
+        out.append((sum(hits), list(zip(conf, hits))))
+        q += sum(hits) + 1
+    return out
+
+
+def calibrate(cycles, S):
+    """Per position: the temperature that best explains hits (given that all earlier drafts hit)."""
+    grid = torch.exp(torch.linspace(-1.5, 1.5, 61))
+    out = []
+    for k in range(S):
+        pairs = [c[1][k] for c in cycles if len(c[1]) > k]
+        if len(pairs) < 20:
+            out.append(1.0)
+            continue
+        z = torch.tensor([p[0] for p in pairs])
+        hit = torch.tensor([float(p[1]) for p in pairs])
+        loss = [torch.nn.functional.binary_cross_entropy_with_logits(z / t, hit) for t in grid]
+        out.append(round(float(grid[int(torch.stack(loss).argmin())]), 3))
+    return out
+
+
+def kind_prompts(args, kind, n, tokenizer_unused=None):
+    """Prompts of one kind: fresh documents cut at the start of a supervised stretch."""
+    from .data import stream
+    out = []
+    for ids, mask in stream({kind: 1.0}, args.dialect, 990001, 0, 1024):
+        begin = [i for i in range(40, len(ids) - 60) if mask[i] and (not mask[i - 1] or kind in ("prose", "code", "json"))]
+        if begin:
+            out.append(ids[: begin[len(begin) // 2]].tolist())
+        if len(out) == n:
+            return out
+
+
+def main():
+    a = argparse.ArgumentParser()
+    a.add_argument("--seconds", type=float, default=100)
+    a.add_argument("--own-rows", type=int, default=2048)
+    a.add_argument("--anchors", type=int, default=96)
+    a.add_argument("--muon-lr", type=float, default=0.02)
+    a.add_argument("--adam-lr", type=float, default=3e-3)
+    a.add_argument("--max-steps", type=int, default=10 ** 9)
+    a.add_argument("--measure", type=int, default=48)
+    args, base = train.parse(a)
+    trainer = train.Trainer(base)
+    trainer.resume()
+    for k in vars(base):
+        if k not in vars(args):
+            setattr(args, k, getattr(base, k))
+    sampler = Sampler(os.path.join(args.work, "short"), args.rows, args.short, args.batch_tokens // args.short, trainer.device, seed=7)
+    began = time.time()
+    own = None
+    if args.own_rows:
+        half = args.own_rows // 2
+        own = [torch.cat(x) for x in zip(own_rows(trainer, sampler, half, 0.0), own_rows(trainer, sampler, half, 0.7))]
+    print(json.dumps(dict(own_rows=args.own_rows, wall=round(time.time() - began, 1))), flush=True)
+    masters = {**optim.initial(trainer.cfg, seed=3), **{n: w.detach() for n, w in trainer.opt.live.items() if not n.startswith("mtp.")}}
+    draft = DraftTrainer(trainer, masters, args)
+    steps = draft.loop(sampler, own)
+    basics.set_compile(False)
+    result, everything = {}, []
+    for kind in ([] if args.dummy else ("agent", "code", "json", "talk", "prose")):
+        cycles = measure(draft, kind_prompts(args, kind, args.measure))
+        everything += cycles
+        if cycles:
+            result[kind] = round(1 + sum(c[0] for c in cycles) / len(cycles), 3)
+    temperatures = calibrate(everything, trainer.cfg.dspark_block_size)
+    summary = dict(dialect=args.dialect, draft_steps=steps, accepted_length=result, confidence_temperatures=temperatures)
+    print(json.dumps(summary), flush=True)
+    torch.save(dict(weights={n: w.detach().cpu() for n, w in draft.live.items()}, summary=summary, step=trainer.step,
+                    tokens=trainer.tokens, spent=trainer.spent), os.path.join(args.work, "final.pt"))
+
+
+if __name__ == "__main__":
+    main()
