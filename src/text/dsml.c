@@ -79,16 +79,16 @@ static enum match match_at(struct text text, size_t at, const char *literal)
     return n <= n_left ? WHOLLY : PARTLY;
 }
 
-/* Where the first of two literals (the second may be NULL) stands or could begin at the end of the text; the length of
- * the text if nowhere. *which is the literal that was found, -1 if there is none yet. */
-static size_t search(struct text text, const char *const literals[2], int *which)
+/* Where the first of two literals (the second may be NULL) stands or, unless the text is the last, could begin at its
+ * end; the length of the text if nowhere. *which is the literal that was found, -1 if there is none yet. */
+static size_t search(struct text text, const char *const literals[2], int is_last, int *which)
 {
     *which = -1;
     for (size_t at = 0; at < text.n_byte; at++)
         for (int i = 0; i < 2 && literals[i]; i++) {
             enum match m = text.data[at] == literals[i][0] ? match_at(text, at, literals[i]) : NO;
             *which = m == WHOLLY ? i : -1;
-            if (m != NO)
+            if (m == WHOLLY || (m == PARTLY && !is_last))
                 return at;
         }
     return text.n_byte;
@@ -98,8 +98,7 @@ static size_t search(struct text text, const char *const literals[2], int *which
 static int text_until(struct dsml_parser *p, const char *const literals[2], int is_last)
 {
     int which;
-    size_t n = search(rest_of(p), literals, &which);
-    emit_text(p, which < 0 && is_last ? rest_of(p).n_byte : n);
+    emit_text(p, search(rest_of(p), literals, is_last, &which));
     if (which >= 0)
         p->at += strlen(literals[which]);
     return which;
@@ -126,7 +125,7 @@ static int name_until(struct dsml_parser *p, const char *end, struct text *name)
     struct text rest = rest_of(p);
     const char *const literals[2] = {end, NULL};
     int which;
-    size_t n = search(rest, literals, &which);
+    size_t n = search(rest, literals, 0, &which);
     if (n > DSML_MAX_NAME_BYTES)
         return -2;
     if (which < 0)
