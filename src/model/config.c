@@ -55,6 +55,14 @@ int config_set_architecture(struct model_config *c, const char *name, struct err
     return err_set(e, ERR_UNSUPPORTED, "architecture is %.60s, expected deepseek4 or deepseek41", name);
 }
 
+/* The refresh of V4 that brought draft stages also changed the effort texts (v4 spec 1.3). */
+int config_finish(struct model_config *c, struct err *e)
+{
+    if (!strcmp(c->dialect, "v4") && c->n_stage)
+        snprintf(c->dialect, sizeof c->dialect, "v4-0731");
+    return config_check(c, e);
+}
+
 /* ---- Bounds ---- */
 
 struct int_bound {

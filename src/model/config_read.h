@@ -34,6 +34,11 @@ struct config_source {
     void (*at)(const void *context, const struct config_value *array, uint64_t i, struct config_value *element);
 };
 
+/* Chooses the chat dialect and ends in config_check. */
+int config_finish(struct model_config *c, struct err *e);
+/* A config.json in memory. */
+int config_from_json(struct model_config *c, const void *text, size_t n_byte, struct arena *arena, struct err *e);
+
 /* Sets architecture, dialect and traits from any of its names. */
 int config_set_architecture(struct model_config *c, const char *name, struct err *e);
 /* Fills every field that has a key; those that are absent get their default or are an error. Array fields included;
