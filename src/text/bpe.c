@@ -1,11 +1,13 @@
 /* bpe.c: see bpe.h.
  *
- * Symbols are numbered by the position of their first byte. A symbol swallows its right neighbour and keeps its own
- * position. Heap entries are never removed early: one is stale when the pair at its position no longer has its rank.
+ * Symbols are numbered by the position of their first byte. A symbol swallows its right neighbour
+ * and keeps its own position. Heap entries are never removed early: one is stale when the pair at
+ * its position no longer has its rank.
  */
 #include "text/bpe.h"
 
 #include "text/byte_alphabet.h"
+#include "text/shown.h"
 
 #include <stdint.h>
 
@@ -19,7 +21,7 @@ struct bpe_pair {
 struct bpe_symbol {
     int32_t id;
     int32_t previous, next; /* positions, -1 at the ends */
-    int32_t rank;           /* of the pair (this, next); NO_RANK when they do not merge or this one is gone */
+    int32_t rank; /* of the pair (this, next); NO_RANK when they do not merge or this one is gone */
 };
 
 /* ---- the merge table ---- */
@@ -28,7 +30,8 @@ static struct bpe_pair *pair_slot(const struct bpe *b, int32_t left, int32_t rig
 {
     uint64_t key = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
     uint32_t slot = (uint32_t)(key * 0x9E3779B97F4A7C15u >> 32) & b->pair_mask;
-    while (b->pairs[slot].left >= 0 && (b->pairs[slot].left != left || b->pairs[slot].right != right))
+    while (
+        b->pairs[slot].left >= 0 && (b->pairs[slot].left != left || b->pairs[slot].right != right))
         slot = (slot + 1) & b->pair_mask;
     return &b->pairs[slot];
 }
@@ -39,7 +42,8 @@ static int32_t pair_rank(const struct bpe *b, int32_t left, int32_t right)
     return p->left < 0 ? NO_RANK : p->rank;
 }
 
-/* The id of a spelling in the byte alphabet. Spellings longer than a token's limit cannot be tokens. */
+/* The id of a spelling in the byte alphabet. Spellings longer than a token's limit cannot be
+ * tokens. */
 static int32_t find_spelling(const struct vocab *v, struct text spelling, struct buf *bytes)
 {
     buf_clear(bytes);
@@ -64,22 +68,22 @@ static int add_merge(
                             : NULL;
     if (!space)
         return err_set(e, ERR_FORMAT, "merge %d is \"%s\", expected two tokens and a space",
-            (int)rank, vocab_show(merge).text);
+            (int)rank, shown_text(merge).text);
     size_t n_left = (size_t)(space - merge.data);
     int32_t left = find_spelling(b->vocab, (struct text){merge.data, n_left}, bytes);
-    int32_t right = find_spelling(
-        b->vocab, (struct text){space + 1, merge.n_byte - n_left - 1}, bytes);
+    int32_t right =
+        find_spelling(b->vocab, (struct text){space + 1, merge.n_byte - n_left - 1}, bytes);
     if (left < 0 || right < 0)
-        return err_set(e, ERR_FORMAT, "merge %d \"%s\" has a %s half that is not a token", (int)rank,
-            vocab_show(merge).text, left < 0 ? "left" : "right");
+        return err_set(e, ERR_FORMAT, "merge %d \"%s\" has a %s half that is not a token",
+            (int)rank, shown_text(merge).text, left < 0 ? "left" : "right");
     b->merged[rank] = find_joined(b->vocab, left, right, bytes);
     if (b->merged[rank] < 0)
         return err_set(e, ERR_FORMAT, "merge %d \"%s\" joins to text that is not a token",
-            (int)rank, vocab_show(merge).text);
+            (int)rank, shown_text(merge).text);
     struct bpe_pair *p = pair_slot(b, left, right);
     if (p->left >= 0)
         return err_set(e, ERR_FORMAT, "merges %d and %d are both \"%s\"", (int)p->rank, (int)rank,
-            vocab_show(merge).text);
+            shown_text(merge).text);
     *p = (struct bpe_pair){left, right, rank};
     return 0;
 }
@@ -127,7 +131,8 @@ static uint64_t heap_pop(struct bpe_scratch *s)
     size_t at = 0, left, right, child;
     while ((left = 2 * at + 1) < s->n_heap) {
         right = left + 1 < s->n_heap ? left + 1 : left;
-        child = s->heap[right] < s->heap[left] ? right : left; /* no branch: it could not be predicted */
+        child = s->heap[right] < s->heap[left] ? right
+                                               : left; /* no branch: it could not be predicted */
         if (s->heap[child] >= last)
             break;
         s->heap[at] = s->heap[child];
@@ -166,8 +171,8 @@ void bpe_scratch_free(struct bpe_scratch *s)
 static void rank_pair(const struct bpe *b, struct bpe_scratch *s, int32_t at)
 {
     struct bpe_symbol *symbol = &s->symbols[at];
-    symbol->rank = symbol->next < 0 ? NO_RANK
-                                    : pair_rank(b, symbol->id, s->symbols[symbol->next].id);
+    symbol->rank =
+        symbol->next < 0 ? NO_RANK : pair_rank(b, symbol->id, s->symbols[symbol->next].id);
     if (symbol->rank != NO_RANK)
         heap_push(s, (uint64_t)symbol->rank << 32 | (uint32_t)at);
 }

@@ -1,7 +1,8 @@
 /* bpe.h: merges the bytes of one piece into tokens.
  *
- * Starts from single bytes and always joins the adjacent pair with the best (lowest) rank, the leftmost among equals.
- * A linked list of symbols and a heap of candidate pairs make a piece of n bytes cost n log n.
+ * Starts from single bytes and always joins the adjacent pair with the best (lowest) rank, the
+ * leftmost among equals. A linked list of symbols and a heap of candidate pairs make a piece of n
+ * bytes cost n log n.
  */
 #ifndef HADAL_TEXT_BPE_H
 #define HADAL_TEXT_BPE_H
@@ -15,7 +16,7 @@ struct bpe {
     const struct vocab *vocab;
     struct bpe_pair *pairs; /* open addressing: pair of ids to rank */
     uint32_t pair_mask;
-    int32_t *merged;        /* by rank: the id of the joined token */
+    int32_t *merged; /* by rank: the id of the joined token */
 };
 
 int bpe_open(struct bpe *b, struct arena *arena, const struct vocab *vocab,

@@ -1,12 +1,15 @@
-/* chat.c: writes prompts. See chat.h; the rules are those of the vendor's encoders (spec: chat encoding).
+/* chat.c: writes prompts. See chat.h; the rules are those of the vendor's encoders (spec: chat
+ * encoding).
  *
- * put_trusted writes what the format says, put_plain what anybody else said. Nothing else appends to the prompt.
+ * put_trusted writes what the format says, put_plain what anybody else said. Nothing else appends
+ * to the prompt.
  */
 #include "text/chat.h"
 
 #include "text/chat_turns.h"
 #include "text/control_tokens.h"
 #include "text/json_text.h"
+#include "text/shown.h"
 
 #include <json-c/json.h>
 
@@ -231,7 +234,8 @@ static void put_assistant(struct writer *w, size_t i)
     const struct chat_turns *t = &w->turns;
     const struct chat_message *m = t->turns[i].first;
     int follows_task = i && t->turns[i - 1].task.n_byte;
-    if (w->options->is_thinking && !follows_task && (!t->drops_reasoning || (long)i > t->last_user)) {
+    if (w->options->is_thinking && !follows_task &&
+        (!t->drops_reasoning || (long)i > t->last_user)) {
         put_plain(w, m->reasoning);
         put_trusted(w, CONTROL_END_THINK);
     }
@@ -290,9 +294,9 @@ static const char *task_token(struct text task)
 {
     static const struct {
         const char *task, *token;
-    } tasks[] = {
-        {"action", "<｜action｜>"}, {"query", "<｜query｜>"}, {"authority", "<｜authority｜>"},
-        {"domain", "<｜domain｜>"}, {"title", "<｜title｜>"}, {"read_url", "<｜read_url｜>"}};
+    } tasks[] = {{"action", "<｜action｜>"}, {"query", "<｜query｜>"},
+        {"authority", "<｜authority｜>"}, {"domain", "<｜domain｜>"}, {"title", "<｜title｜>"},
+        {"read_url", "<｜read_url｜>"}};
     for (size_t i = 0; i < sizeof tasks / sizeof *tasks; i++)
         if (text_is(task, tasks[i].task))
             return tasks[i].token;
@@ -321,16 +325,17 @@ static void put_transition(struct writer *w, size_t i)
 
 /* ---- public ---- */
 
-static int check_messages(const struct chat_message *messages, size_t n_message,
-    const struct dialect *d, struct err *e)
+static int check_messages(
+    const struct chat_message *messages, size_t n_message, const struct dialect *d, struct err *e)
 {
     if (!n_message || n_message > CHAT_MAX_MESSAGE)
-        return err_set(e, ERR_ARGUMENT, "%zu messages, expected 1 to %d", n_message, CHAT_MAX_MESSAGE);
+        return err_set(
+            e, ERR_ARGUMENT, "%zu messages, expected 1 to %d", n_message, CHAT_MAX_MESSAGE);
     for (size_t i = 0; i < n_message; i++) {
         const struct chat_message *m = &messages[i];
         if (m->task.n_byte && !task_token(m->task))
-            return err_set(e, ERR_ARGUMENT, "message %zu has the unknown task \"%.*s\"", i,
-                m->task.n_byte > 40 ? 40 : (int)m->task.n_byte, m->task.data);
+            return err_set(e, ERR_ARGUMENT, "message %zu has the unknown task \"%s\"", i,
+                shown_text(m->task).text);
         if (m->role == CHAT_DEVELOPER && !d->has_developer)
             return err_set(e, ERR_ARGUMENT,
                 "message %zu has the role developer, which dialect %s does not know", i, d->name);
@@ -364,7 +369,8 @@ int chat_render(struct chat_prompt *prompt, const struct chat_message *messages,
     prompt->n_trusted = 0;
     if (check_messages(messages, n_message, w.dialect, e))
         return -1;
-    int rc = chat_turns_build(&w.turns, &w.arena, messages, n_message, options, e) || write_all(&w, e);
+    int rc =
+        chat_turns_build(&w.turns, &w.arena, messages, n_message, options, e) || write_all(&w, e);
     arena_free(&w.arena);
     return rc ? -1 : 0;
 }

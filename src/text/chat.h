@@ -1,11 +1,12 @@
 /* chat.h: conversations, and the prompts that they become.
  *
- * A prompt is one text and the list of its trusted spans: the parts that the format wrote itself. Only there special
- * tokens are recognised, so that a user or a tool who writes "<｜Assistant｜>" gets ordinary text. The text is encoded as
- * a whole, so the ids are those of the vendor's encoder followed by its tokenizer whenever nobody wrote such a thing.
+ * A prompt is one text and the list of its trusted spans: the parts that the format wrote itself.
+ * Only there special tokens are recognised, so that a user or a tool who writes "<｜Assistant｜>"
+ * gets ordinary text. The text is encoded as a whole, so the ids are those of the vendor's encoder
+ * followed by its tokenizer whenever nobody wrote such a thing.
  *
- * Not here: images (a part that is not text becomes "[Unsupported TYPE]"), continuing from an already encoded prefix
- * (sessions compare ids instead).
+ * Not here: images (a part that is not text becomes "[Unsupported TYPE]"), continuing from an
+ * already encoded prefix (sessions compare ids instead).
  */
 #ifndef HADAL_TEXT_CHAT_H
 #define HADAL_TEXT_CHAT_H
@@ -23,7 +24,8 @@ enum chat_role { CHAT_SYSTEM, CHAT_DEVELOPER, CHAT_USER, CHAT_ASSISTANT, CHAT_TO
 
 struct chat_call {
     struct text id, name;
-    struct text arguments; /* JSON text of an object; anything else becomes one parameter "arguments" */
+    struct text
+        arguments; /* JSON text of an object; anything else becomes one parameter "arguments" */
 };
 
 /* Only the role is needed; a field that a role does not use is ignored. */
@@ -61,9 +63,11 @@ void chat_prompt_free(struct chat_prompt *prompt);
 int chat_encode(const struct tokenizer *t, const struct chat_prompt *prompt, struct token_list *out,
     struct err *e);
 
-/* A conversation as it comes from a client: a JSON array of messages in the OpenAI form, or an object with `messages`
- * and optionally `tools`, `response_format`, `thinking`, `reasoning_effort` and `drop_thinking`. Tools and response
- * format of the object go to the first message when that is a system message, else to a new empty one. */
+/* A conversation as it comes from a client: a JSON array of messages in the OpenAI form, or an
+ * object with `messages` and optionally `tools`, `response_format`, `thinking`, `reasoning_effort`
+ * and `drop_thinking`. Tools and response format of the object go to the first message when that is
+ * a system message, else to a new empty one. Reasoning of an assistant is `reasoning_content` or
+ * `reasoning`. */
 struct chat_request {
     struct arena arena; /* holds everything below */
     struct chat_message *messages;

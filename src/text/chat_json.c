@@ -2,6 +2,7 @@
 #include "text/chat.h"
 
 #include "text/json_text.h"
+#include "text/shown.h"
 
 #include <json-c/json.h>
 
@@ -22,7 +23,8 @@ static struct json_object *member(struct json_object *object, const char *key)
 static int keep(struct reader *r, struct text from, struct text *to, struct err *e)
 {
     *to = (struct text){arena_copy(r->arena, from.data, from.n_byte), from.n_byte};
-    return to->data ? 0 : err_set(e, ERR_MEMORY, "no memory for %zu bytes of a message", from.n_byte);
+    return to->data ? 0
+                    : err_set(e, ERR_MEMORY, "no memory for %zu bytes of a message", from.n_byte);
 }
 
 static int keep_buf(struct reader *r, struct buf *from, struct text *to, struct err *e)
@@ -36,8 +38,8 @@ static int keep_buf(struct reader *r, struct buf *from, struct text *to, struct 
 /* ---- fields ---- */
 
 /* A string; absent and null are empty. */
-static int read_string(struct reader *r, struct json_object *m, const char *key, struct text *to,
-    struct err *e)
+static int read_string(
+    struct reader *r, struct json_object *m, const char *key, struct text *to, struct err *e)
 {
     struct json_object *value = member(m, key);
     if (value && !json_object_is_type(value, json_type_string))
@@ -49,9 +51,10 @@ static int read_string(struct reader *r, struct json_object *m, const char *key,
 static int read_json(struct reader *r, struct json_object *value, struct text *to, struct err *e)
 {
     struct buf text = {0};
-    int is_empty = !value ||
-                   (json_object_is_type(value, json_type_array) && !json_object_array_length(value)) ||
-                   (json_object_is_type(value, json_type_object) && !json_object_object_length(value));
+    int is_empty =
+        !value ||
+        (json_object_is_type(value, json_type_array) && !json_object_array_length(value)) ||
+        (json_object_is_type(value, json_type_object) && !json_object_object_length(value));
     if (!is_empty)
         json_text_write(&text, value);
     return keep_buf(r, &text, to, e);
@@ -73,9 +76,9 @@ static int read_response_format(
     return read_json(r, format, to, e);
 }
 
-/* Texts of the parts, joined by empty lines. User and tool messages say that a part could not be shown. */
-static int read_parts(
-    struct buf *out, struct json_object *parts, int names_others, struct err *e)
+/* Texts of the parts, joined by empty lines. User and tool messages say that a part could not be
+ * shown. */
+static int read_parts(struct buf *out, struct json_object *parts, int names_others, struct err *e)
 {
     int n = 0;
     for (size_t i = 0; i < json_object_array_length(parts); i++) {
@@ -83,7 +86,8 @@ static int read_parts(
         struct text type = json_text_string(member(part, "type"));
         struct text text = json_text_string(member(part, "text"));
         int is_text = text_is(type, "text");
-        if (!type.n_byte || (is_text && !json_object_is_type(member(part, "text"), json_type_string)))
+        if (!type.n_byte ||
+            (is_text && !json_object_is_type(member(part, "text"), json_type_string)))
             return err_set(e, ERR_ARGUMENT, "content part %zu has no type or no text", i);
         if (!is_text && !names_others)
             continue;
@@ -96,7 +100,8 @@ static int read_parts(
     return 0;
 }
 
-static int read_content(struct reader *r, struct json_object *m, struct chat_message *to, struct err *e)
+static int read_content(
+    struct reader *r, struct json_object *m, struct chat_message *to, struct err *e)
 {
     struct json_object *content = member(m, "content");
     struct buf text = {0};
@@ -111,7 +116,8 @@ static int read_content(struct reader *r, struct json_object *m, struct chat_mes
 
 /* ---- calls ---- */
 
-static int read_call(struct reader *r, struct json_object *call, struct chat_call *to, struct err *e)
+static int read_call(
+    struct reader *r, struct json_object *call, struct chat_call *to, struct err *e)
 {
     struct json_object *function = member(call, "function");
     struct json_object *arguments = member(function, "arguments");
@@ -129,11 +135,13 @@ static int read_call(struct reader *r, struct json_object *call, struct chat_cal
     return keep_buf(r, &text, &to->arguments, e);
 }
 
-static int read_calls(struct reader *r, struct json_object *calls, struct chat_message *to, struct err *e)
+static int read_calls(
+    struct reader *r, struct json_object *calls, struct chat_message *to, struct err *e)
 {
     if (!calls)
         return 0;
-    size_t n = json_object_is_type(calls, json_type_array) ? json_object_array_length(calls) : SIZE_MAX;
+    size_t n =
+        json_object_is_type(calls, json_type_array) ? json_object_array_length(calls) : SIZE_MAX;
     if (n > CHAT_MAX_CALL)
         return err_set(e, ERR_ARGUMENT, "tool_calls must be an array of at most %d", CHAT_MAX_CALL);
     struct chat_call *list = ARENA_NEW(r->arena, struct chat_call, n);
@@ -159,17 +167,20 @@ static int read_role(struct json_object *m, enum chat_role *role, struct err *e)
             *role = (enum chat_role)i;
             return 0;
         }
-    return err_set(e, ERR_ARGUMENT, "role is \"%.*s\", expected system, developer, user, assistant, "
-                                    "tool or latest_reminder",
-        name.n_byte > 40 ? 40 : (int)name.n_byte, name.data);
+    return err_set(e, ERR_ARGUMENT,
+        "role is \"%s\", expected system, developer, user, assistant, "
+        "tool or latest_reminder",
+        shown_text(name).text);
 }
 
-static int read_message(struct reader *r, struct json_object *m, struct chat_message *to, struct err *e)
+static int read_message(
+    struct reader *r, struct json_object *m, struct chat_message *to, struct err *e)
 {
     if (!json_object_is_type(m, json_type_object))
         return err_set(e, ERR_ARGUMENT, "a message must be an object");
     if (read_role(m, &to->role, e) || read_content(r, m, to, e) ||
-        read_string(r, m, "reasoning_content", &to->reasoning, e) ||
+        read_string(
+            r, m, member(m, "reasoning") ? "reasoning" : "reasoning_content", &to->reasoning, e) ||
         read_string(r, m, "tool_call_id", &to->call_id, e) ||
         read_string(r, m, "task", &to->task, e) || read_calls(r, member(m, "tool_calls"), to, e) ||
         read_tools(r, member(m, "tools"), &to->tools, e) ||
@@ -179,7 +190,8 @@ static int read_message(struct reader *r, struct json_object *m, struct chat_mes
     return 0;
 }
 
-/* Tools and response format of the request belong to the system message, which is made when there is none. */
+/* Tools and response format of the request belong to the system message, which is made when there
+ * is none. */
 static int read_settings(struct reader *r, struct json_object *root, struct err *e)
 {
     struct text tools, format;
@@ -205,7 +217,8 @@ static int read_effort(struct reader *r, struct json_object *effort, struct err 
 {
     if (!effort)
         return 0;
-    if (!json_object_is_type(effort, json_type_string) && !json_object_is_type(effort, json_type_int))
+    if (!json_object_is_type(effort, json_type_string) &&
+        !json_object_is_type(effort, json_type_int))
         return err_set(e, ERR_ARGUMENT, "reasoning_effort must be a name or a number");
     r->request->options.effort = arena_print(r->arena, "%s", json_object_get_string(effort));
     return r->request->options.effort ? 0 : err_set(e, ERR_MEMORY, "no memory for an effort");
@@ -225,7 +238,8 @@ static int read_options(struct reader *r, struct json_object *root, struct err *
 
 static int read_request(struct reader *r, struct json_object *root, struct err *e)
 {
-    struct json_object *list = json_object_is_type(root, json_type_array) ? root : member(root, "messages");
+    struct json_object *list =
+        json_object_is_type(root, json_type_array) ? root : member(root, "messages");
     size_t n = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
     if (!n || n > CHAT_MAX_MESSAGE)
         return err_set(e, ERR_ARGUMENT, "messages must be an array of 1 to %d", CHAT_MAX_MESSAGE);

@@ -10,7 +10,8 @@ static int is_user_side(enum chat_role role)
     return role == CHAT_USER || role == CHAT_TOOL;
 }
 
-/* A tool result joins any user turn before it; a user text starts a turn of its own after one with a task. */
+/* A tool result joins any user turn before it; a user text starts a turn of its own after one with
+ * a task. */
 static int joins(const struct chat_turn *last, const struct chat_message *m)
 {
     return last && last->role == CHAT_USER &&
@@ -30,8 +31,8 @@ static void merge(struct chat_turns *t, const struct chat_message *messages, siz
         }
         struct chat_turn turn = {.role = m->role, .first = m, .task = m->task};
         if (is_user_side(m->role))
-            turn = (struct chat_turn){CHAT_USER, m, &blocks[i], 1,
-                m->role == CHAT_USER ? m->task : (struct text){"", 0}};
+            turn = (struct chat_turn){
+                CHAT_USER, m, &blocks[i], 1, m->role == CHAT_USER ? m->task : (struct text){"", 0}};
         t->turns[t->n++] = turn;
     }
 }
@@ -51,7 +52,8 @@ static int compare_results(const void *left, const void *right)
     return (a->arrival > b->arrival) - (a->arrival < b->arrival);
 }
 
-/* Index of the call that a result answers; 0 when there is no such call. The last of equal ids counts. */
+/* Index of the call that a result answers; 0 when there is no such call. The last of equal ids
+ * counts. */
 static size_t call_of(const struct chat_message *assistant, struct text id)
 {
     for (size_t i = assistant->n_call; i-- > 0;)
@@ -66,8 +68,8 @@ static void sort_results(
     size_t n = 0, next = 0;
     for (size_t i = 0; i < turn->n_block; i++)
         if (turn->blocks[i]->role == CHAT_TOOL) {
-            results[n] = (struct result){
-                turn->blocks[i], call_of(assistant, turn->blocks[i]->call_id), n};
+            results[n] =
+                (struct result){turn->blocks[i], call_of(assistant, turn->blocks[i]->call_id), n};
             n++;
         }
     qsort(results, n, sizeof *results, compare_results);
@@ -93,7 +95,8 @@ static void sort_all_results(struct chat_turns *t, struct result *results)
 static int has_tools(const struct chat_turns *t, const struct dialect *d)
 {
     for (size_t i = 0; i < t->n; i++)
-        if (t->turns[i].first->tools.n_byte && (t->turns[i].role != CHAT_USER || d->keeps_user_tools))
+        if (t->turns[i].first->tools.n_byte &&
+            (t->turns[i].role != CHAT_USER || d->keeps_user_tools))
             return 1;
     return 0;
 }

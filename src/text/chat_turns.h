@@ -1,7 +1,7 @@
 /* chat_turns.h: messages brought into the order in which they are written.
  *
- * Tool results become blocks of user turns, user messages that follow each other join, results take the order of their
- * calls, and what the model does not see again is marked. Used by chat.c only.
+ * Tool results become blocks of user turns, user messages that follow each other join, results take
+ * the order of their calls, and what the model does not see again is marked. Used by chat.c only.
  */
 #ifndef HADAL_TEXT_CHAT_TURNS_H
 #define HADAL_TEXT_CHAT_TURNS_H

@@ -1,4 +1,5 @@
-/* control_tokens.h: literal texts of the tokens that the chat formats use. Bars are U+FF5C, low blocks U+2581. */
+/* control_tokens.h: literal texts of the tokens that the chat formats use. Bars are U+FF5C, low
+ * blocks U+2581. */
 #ifndef HADAL_TEXT_CONTROL_TOKENS_H
 #define HADAL_TEXT_CONTROL_TOKENS_H
 

@@ -4,6 +4,8 @@
  */
 #include "text/dialect.h"
 
+#include "text/shown.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,9 +61,8 @@ static const char beyond_maximum[] =
     "\n";
 
 #define NUMBER_BEFORE "Reasoning Effort: "
-#define NUMBER_AFTER                                                                               \
-    " (range 1-100, the higher the value, the more thorough the reasoning)\n\n"
-#define NUMBER(n) NUMBER_BEFORE n NUMBER_AFTER
+#define NUMBER_AFTER  " (range 1-100, the higher the value, the more thorough the reasoning)\n\n"
+#define NUMBER(n)     NUMBER_BEFORE n NUMBER_AFTER
 
 static const struct dialect_effort v4_efforts[] = {
     {"none", ""}, {"low", ""}, {"high", ""}, {"max", absolute_maximum}};
@@ -141,8 +142,9 @@ int dialect_effort_text(const struct dialect *d, const char *name, struct buf *o
         }
     int number = d->effort_number[0] ? effort_number(name) : 0;
     if (!number)
-        return err_set(e, ERR_ARGUMENT, "reasoning effort is \"%.40s\", expected %s%s", name,
-            d->effort_number[0] ? "1 to 100, " : "none, ", "low, high or max");
+        return err_set(e, ERR_ARGUMENT, "reasoning effort is \"%s\", expected %s%s",
+            shown_text(text_of(name)).text, d->effort_number[0] ? "1 to 100, " : "none, ",
+            "low, high or max");
     buf_print(out, "%s%d%s", d->effort_number[0], number, d->effort_number[1]);
     return 0;
 }

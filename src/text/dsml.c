@@ -1,7 +1,8 @@
 /* dsml.c: a state machine over held-back bytes. See dsml.h; dsml_message.c collects whole messages.
  *
- * step() looks at pending[at..]: it either moves on (MOVED) or cannot decide without more input (WAIT). Text states
- * search for tags and give out what cannot belong to one; tag states expect one of a few literals.
+ * step() looks at pending[at..]: it either moves on (MOVED) or cannot decide without more input
+ * (WAIT). Text states search for tags and give out what cannot belong to one; tag states expect one
+ * of a few literals.
  */
 #include "text/dsml.h"
 
@@ -17,7 +18,7 @@ enum state {
     ELEMENT,     /* within the block: a call, or the end */
     CALL_NAME,
     BODY, /* within a call: an argument, or the end */
-    KEY, /* name and kind of an argument */
+    KEY,  /* name and kind of an argument */
     VALUE,
     VALUE_END,
     AFTER, /* behind the block: nothing may follow */
@@ -79,8 +80,9 @@ static enum match match_at(struct text text, size_t at, const char *literal)
     return n <= n_left ? WHOLLY : PARTLY;
 }
 
-/* Where the first of two literals (the second may be NULL) stands or, unless the text is the last, could begin at its
- * end; the length of the text if nowhere. *which is the literal that was found, -1 if there is none yet. */
+/* Where the first of two literals (the second may be NULL) stands or, unless the text is the last,
+ * could begin at its end; the length of the text if nowhere. *which is the literal that was found,
+ * -1 if there is none yet. */
 static size_t search(struct text text, const char *const literals[2], int is_last, int *which)
 {
     *which = -1;
@@ -104,7 +106,8 @@ static int text_until(struct dsml_parser *p, const char *const literals[2], int 
     return which;
 }
 
-/* Moves behind one of up to three literals. Returns which; -1: not certain yet; -2: it is none of them. */
+/* Moves behind one of up to three literals. Returns which; -1: not certain yet; -2: it is none of
+ * them. */
 static int expect(struct dsml_parser *p, const char *const literals[3])
 {
     int is_open = 0;
@@ -288,7 +291,8 @@ static enum progress step(struct dsml_parser *p, int is_last)
     case VALUE:
         return step_value(p, is_last);
     case VALUE_END:
-        return step_tag(p, value_end, (enum state[]){BODY, BODY}, "expected a line feed after a parameter");
+        return step_tag(
+            p, value_end, (enum state[]){BODY, BODY}, "expected a line feed after a parameter");
     case AFTER:
         return break_off(p, "text after the tool calls");
     case TAIL:

@@ -1,17 +1,22 @@
-/* dsml.h: reads what the model writes: reasoning, content and tool calls, while it is being generated.
+/* dsml.h: reads what the model writes: reasoning, content and tool calls, while it is being
+ * generated.
  *
  *   REASONING </think> CONTENT \n\n <DSML calls> \n
  *   <DSML invoke name="NAME"> \n
- *   <DSML parameter name="KEY" string="true|false"> VALUE </DSML parameter> \n      any number of them
- *   </DSML invoke> \n                                                              any number of these
+ *   <DSML parameter name="KEY" string="true|false"> VALUE </DSML parameter> \n      any number of
+ * them
+ *   </DSML invoke> \n                                                              any number of
+ * these
  *   </DSML calls>
  *
- * Bytes go in as they come, events come out as soon as they are certain; bytes that could be the beginning of a tag are
- * held back. Events do not depend on how the input was cut, except where a text is cut into several of the same kind.
+ * Bytes go in as they come, events come out as soon as they are certain; bytes that could be the
+ * beginning of a tag are held back. Events do not depend on how the input was cut, except where a
+ * text is cut into several of the same kind.
  *
- * What breaks the grammar gives one DSML_MALFORMED with a reason, and the input from there on comes out as content.
- * Calls that ended before stay valid. Two things are malformed, but reading goes on: a calls block within the reasoning
- * (models forget the tag that ends it) and a DSML token within the content.
+ * What breaks the grammar gives one DSML_MALFORMED with a reason, and the input from there on comes
+ * out as content. Calls that ended before stay valid. Two things are malformed, but reading goes
+ * on: a calls block within the reasoning (models forget the tag that ends it) and a DSML token
+ * within the content.
  */
 #ifndef HADAL_TEXT_DSML_H
 #define HADAL_TEXT_DSML_H
@@ -28,11 +33,12 @@ enum {
 };
 
 enum dsml_kind {
-    DSML_REASONING,    /* text */
-    DSML_CONTENT,      /* text */
-    DSML_CALL,         /* text: name of the function; index: of the call */
-    DSML_ARGUMENT,     /* text: name of the parameter; is_string; index: of the argument within its call */
-    DSML_VALUE,        /* text: a part of the value; is_string */
+    DSML_REASONING, /* text */
+    DSML_CONTENT,   /* text */
+    DSML_CALL,      /* text: name of the function; index: of the call */
+    DSML_ARGUMENT, /* text: name of the parameter; is_string; index: of the argument within its call
+                    */
+    DSML_VALUE,    /* text: a part of the value; is_string */
     DSML_ARGUMENT_END, /* the value is complete, and JSON when it is not a string */
     DSML_CALL_END,
     DSML_MALFORMED, /* text: the reason */
@@ -50,10 +56,10 @@ typedef void dsml_take(void *user, const struct dsml_event *event);
 
 /* The tags of a dialect, written out. */
 struct dsml_tags {
-    char start[64], end[64];                     /* of the block, the start up to its '>' */
-    char call[64], call_end[64];                 /* <invoke name=" and </invoke> with line feed */
-    char empty_call_end[64];                     /* the same after the empty line of a call without arguments */
-    char argument[64], argument_end[64];         /* <parameter name=" and </parameter> */
+    char start[64], end[64];     /* of the block, the start up to its '>' */
+    char call[64], call_end[64]; /* <invoke name=" and </invoke> with line feed */
+    char empty_call_end[64];     /* the same after the empty line of a call without arguments */
+    char argument[64], argument_end[64]; /* <parameter name=" and </parameter> */
 };
 
 struct dsml_parser {
@@ -71,14 +77,15 @@ struct dsml_parser {
 
 /* is_thinking: the input begins within the reasoning. */
 void dsml_open(struct dsml_parser *p, const struct dialect *d, int is_thinking);
-/* Feeds bytes; not the end-of-sentence token. Set take and user before. Fails only for want of memory. */
+/* Feeds bytes; not the end-of-sentence token. Set take and user before. Fails only for want of
+ * memory. */
 int dsml_push(struct dsml_parser *p, struct text bytes, struct err *e);
 /* The completion ends here. An unfinished reasoning, call or block is malformed. */
 int dsml_finish(struct dsml_parser *p, struct err *e);
 void dsml_close(struct dsml_parser *p);
 
-/* Appends what an event adds to the JSON text of the arguments of its call: DSML_CALL opens the object, DSML_CALL_END
- * closes it. Other events add nothing. */
+/* Appends what an event adds to the JSON text of the arguments of its call: DSML_CALL opens the
+ * object, DSML_CALL_END closes it. Other events add nothing. */
 void dsml_arguments_json(struct buf *out, const struct dsml_event *event);
 
 struct dsml_call {

@@ -1,4 +1,5 @@
-/* dsml_message.c: events of a completion collected: JSON of arguments, and whole messages. See dsml.h. */
+/* dsml_message.c: events of a completion collected: JSON of arguments, and whole messages. See
+ * dsml.h. */
 #include "text/control_tokens.h"
 #include "text/dsml.h"
 #include "text/json_text.h"
@@ -101,8 +102,10 @@ int dsml_read(struct dsml_message *m, const struct dialect *d, int is_thinking,
     dsml_close(&p);
     m->reasoning = keep(&c, c.reasoning.data, c.reasoning.n_byte);
     m->content = keep(&c, c.content.data, c.content.n_byte);
-    if (!rc && (c.is_broken || c.reasoning.is_broken || c.content.is_broken || c.arguments.is_broken))
-        rc = err_set(e, ERR_MEMORY, "no memory to read a completion of %zu bytes", completion.n_byte);
+    if (!rc &&
+        (c.is_broken || c.reasoning.is_broken || c.content.is_broken || c.arguments.is_broken))
+        rc = err_set(
+            e, ERR_MEMORY, "no memory to read a completion of %zu bytes", completion.n_byte);
     buf_free(&c.reasoning);
     buf_free(&c.content);
     buf_free(&c.arguments);

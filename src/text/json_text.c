@@ -173,16 +173,20 @@ struct text json_text_string(struct json_object *value)
 {
     if (!json_object_is_type(value, json_type_string))
         return (struct text){"", 0};
-    return (struct text){
-        json_object_get_string(value), (size_t)json_object_get_string_len(value)};
+    return (struct text){json_object_get_string(value), (size_t)json_object_get_string_len(value)};
 }
 
 /* ---- writing ---- */
 
 void json_text_escape(struct buf *out, struct text t)
 {
-    static const char *const named[] = {['\b'] = "\\b", ['\t'] = "\\t", ['\n'] = "\\n",
-        ['\f'] = "\\f", ['\r'] = "\\r", ['"'] = "\\\"", ['\\'] = "\\\\"};
+    static const char *const named[] = {['\b'] = "\\b",
+        ['\t'] = "\\t",
+        ['\n'] = "\\n",
+        ['\f'] = "\\f",
+        ['\r'] = "\\r",
+        ['"'] = "\\\"",
+        ['\\'] = "\\\\"};
     size_t plain = 0; /* begin of the run that needs no escape */
     for (size_t i = 0; i < t.n_byte; i++) {
         unsigned char c = (unsigned char)t.data[i];
@@ -206,7 +210,8 @@ void json_text_write_string(struct buf *out, struct text text)
     buf_append(out, "\"", 1);
 }
 
-/* Python's repr: the shortest digits that read back the same; plain notation for exponents -4 to 15. */
+/* Python's repr: the shortest digits that read back the same; plain notation for exponents -4
+ * to 15. */
 static void write_double(struct buf *out, double value)
 {
     char form[32] = "", digits[24] = "";

@@ -1,9 +1,10 @@
 /* json_text.h: JSON in, and JSON out the way Python's json.dumps(ensure_ascii=False) writes it.
  *
- * The models were trained on prompts that Python rendered, so tool schemas, arguments and response formats must be
- * re-serialised byte for byte like that: ", " and ": " between things, keys in their order, characters raw, floats in
- * their shortest form. json-c parses; what it would quietly change is refused before: ill-formed UTF-8, lone surrogate
- * escapes, NUL in a key, line feeds inside strings, integers beyond 64 bits, nesting deeper than JSON_TEXT_MAX_DEPTH.
+ * The models were trained on prompts that Python rendered, so tool schemas, arguments and response
+ * formats must be re-serialised byte for byte like that: ", " and ": " between things, keys in
+ * their order, characters raw, floats in their shortest form. json-c parses; what it would quietly
+ * change is refused before: ill-formed UTF-8, lone surrogate escapes, NUL in a key, line feeds
+ * inside strings, integers beyond 64 bits, nesting deeper than JSON_TEXT_MAX_DEPTH.
  */
 #ifndef HADAL_TEXT_JSON_TEXT_H
 #define HADAL_TEXT_JSON_TEXT_H

@@ -8,8 +8,8 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
-/* Limits for one match, so that a pattern from a file cannot run away. The DeepSeek patterns need few steps and no
- * stack, whatever the text: their repeats are of single characters. */
+/* Limits for one match, so that a pattern from a file cannot run away. The DeepSeek patterns need
+ * few steps and no stack, whatever the text: their repeats are of single characters. */
 enum { MATCH_LIMIT = 50000000, HEAP_LIMIT_KIB = 65536, JIT_STACK_BYTES = 1 << 20 };
 
 /* DeepSeek since V3: digits by threes; Chinese and Japanese runs; words, punctuation, spaces. */
@@ -76,7 +76,8 @@ static int compile(struct pretokenizer *p, struct text pattern, struct err *e)
         if (!code) {
             PCRE2_UCHAR message[128] = {0};
             pcre2_get_error_message(cause, message, sizeof message);
-            err_set(e, ERR_FORMAT, "pattern %d: %s at byte %zu", p->n_code, (char *)message, offset);
+            err_set(
+                e, ERR_FORMAT, "pattern %d: %s at byte %zu", p->n_code, (char *)message, offset);
         }
     } else if (!context) {
         err_set(e, ERR_MEMORY, "no memory for pattern %d", p->n_code);
@@ -157,17 +158,18 @@ struct range {
     size_t begin, end;
 };
 
-/* The next match that is not empty, at or after `at`. Returns 1 for a match, 0 for none, -1 for an error. */
-static int next_match(struct cutter *c, int pass, struct text piece, size_t at,
-    struct range *found, struct err *e)
+/* The next match that is not empty, at or after `at`. Returns 1 for a match, 0 for none, -1 for an
+ * error. */
+static int next_match(
+    struct cutter *c, int pass, struct text piece, size_t at, struct range *found, struct err *e)
 {
     int rc = pcre2_match(c->p->codes[pass], (PCRE2_SPTR)piece.data, piece.n_byte, at,
         PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY, c->matches[pass], c->limits);
     if (rc == PCRE2_ERROR_NOMATCH)
         return 0;
     if (rc < 0)
-        return err_set(e, ERR_UNSUPPORTED, "pattern %d gives up on a text of %zu bytes (PCRE2 error %d)",
-            pass, piece.n_byte, rc);
+        return err_set(e, ERR_UNSUPPORTED,
+            "pattern %d gives up on a text of %zu bytes (PCRE2 error %d)", pass, piece.n_byte, rc);
     const PCRE2_SIZE *range = pcre2_get_ovector_pointer(c->matches[pass]);
     found->begin = range[0] < at ? at : range[0]; /* a look-behind with \K could go back */
     found->end = range[1];
@@ -191,7 +193,8 @@ static int cut(struct cutter *c, int pass, struct text piece, struct err *e)
             break;
         rc = cut(c, pass + 1, (struct text){piece.data + at, found.begin - at}, e);
         if (!rc)
-            rc = cut(c, pass + 1, (struct text){piece.data + found.begin, found.end - found.begin}, e);
+            rc = cut(
+                c, pass + 1, (struct text){piece.data + found.begin, found.end - found.begin}, e);
         if (rc)
             return rc;
         at = found.end;

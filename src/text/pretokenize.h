@@ -1,8 +1,9 @@
 /* pretokenize.h: cuts text into the pieces that are merged separately.
  *
- * Patterns are applied one after the other: each cuts every piece that the one before left into its matches and the
- * text between them. A pattern sees only its piece, so that a look-ahead at the end of a piece sees an end; putting the
- * patterns into one alternation would give other pieces. Ill-formed UTF-8 never matches: a run of it is a piece.
+ * Patterns are applied one after the other: each cuts every piece that the one before left into its
+ * matches and the text between them. A pattern sees only its piece, so that a look-ahead at the end
+ * of a piece sees an end; putting the patterns into one alternation would give other pieces.
+ * Ill-formed UTF-8 never matches: a run of it is a piece.
  */
 #ifndef HADAL_TEXT_PRETOKENIZE_H
 #define HADAL_TEXT_PRETOKENIZE_H

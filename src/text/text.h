@@ -11,7 +11,10 @@ struct text {
 };
 
 /* Initialiser for a string literal. */
-#define TEXT(literal) {literal, sizeof(literal) - 1}
+#define TEXT(literal)                                                                              \
+    {                                                                                              \
+        literal, sizeof(literal) - 1                                                               \
+    }
 
 static inline struct text text_of(const char *zero_terminated)
 {

@@ -3,6 +3,7 @@
 
 #include "text/bpe.h"
 #include "text/pretokenize.h"
+#include "text/shown.h"
 #include "text/vocab.h"
 
 struct tokenizer {
@@ -37,9 +38,11 @@ static struct text *copy_texts(struct arena *arena, const struct text *texts, in
 static int check_counts(const struct tokenizer_source *s, struct err *e)
 {
     if (s->n_token < 0 || s->n_token > VOCAB_MAX_TOKEN)
-        return err_set(e, ERR_FORMAT, "%d tokens, expected at most %d", (int)s->n_token, VOCAB_MAX_TOKEN);
+        return err_set(
+            e, ERR_FORMAT, "%d tokens, expected at most %d", (int)s->n_token, VOCAB_MAX_TOKEN);
     if (s->n_merge < 0 || s->n_merge > BPE_MAX_MERGE)
-        return err_set(e, ERR_FORMAT, "%d merges, expected at most %d", (int)s->n_merge, BPE_MAX_MERGE);
+        return err_set(
+            e, ERR_FORMAT, "%d merges, expected at most %d", (int)s->n_merge, BPE_MAX_MERGE);
     if (s->n_pattern < 0 || s->n_pattern > PRETOKENIZE_MAX_PATTERN)
         return err_set(e, ERR_FORMAT, "%d pre-tokenizer patterns, expected at most %d",
             (int)s->n_pattern, PRETOKENIZE_MAX_PATTERN);
@@ -62,7 +65,8 @@ static int resolve_patterns(struct tokenizer_source *s, struct err *e)
     const char *name = s->pre ? s->pre : "(none)";
     s->n_pattern = pretokenize_named(name, &s->patterns);
     if (!s->n_pattern)
-        return err_set(e, ERR_UNSUPPORTED, "unknown pre-tokenizer \"%.60s\"", name);
+        return err_set(
+            e, ERR_UNSUPPORTED, "unknown pre-tokenizer \"%s\"", shown_text(text_of(name)).text);
     return 0;
 }
 
@@ -78,7 +82,8 @@ static int copy_source(struct tokenizer *t, const struct tokenizer_source *sourc
     s->types = (const uint8_t *)arena_copy(&t->arena, source->types, (size_t)s->n_token);
     if (s->pre)
         s->pre = arena_copy(&t->arena, s->pre, strlen(s->pre));
-    if (!s->tokens || !s->merges || !s->patterns || !s->types || (source->pre && !s->pre && !source->n_pattern))
+    if (!s->tokens || !s->merges || !s->patterns || !s->types ||
+        (source->pre && !s->pre && !source->n_pattern))
         return err_set(e, ERR_MEMORY, "no memory for a tokenizer of %d tokens", (int)s->n_token);
     return 0;
 }
@@ -179,8 +184,8 @@ static int encode_plain(struct encoder *c, struct text text, struct err *e)
     return text.n_byte ? pretokenize(&c->t->pretokenizer, text, take_piece, c, e) : 0;
 }
 
-/* Encodes up to the next special token within [*at, end) and that token; *at moves behind it. Plain text begins at
- * *begin. Returns 1 when a token was found, 0 when there is none, -1 on error. */
+/* Encodes up to the next special token within [*at, end) and that token; *at moves behind it. Plain
+ * text begins at *begin. Returns 1 when a token was found, 0 when there is none, -1 on error. */
 static int encode_special(
     struct encoder *c, const char *text, size_t *begin, struct text_span *span, struct err *e)
 {
@@ -198,8 +203,7 @@ static int encode_special(
     return 0;
 }
 
-static int encode_all(
-    struct encoder *c, struct text text, struct text_spans allowed, struct err *e)
+static int encode_all(struct encoder *c, struct text text, struct text_spans allowed, struct err *e)
 {
     size_t begin = 0;
     for (size_t i = 0; i < allowed.n; i++) {

@@ -1,9 +1,10 @@
 /* tokenizer.h: byte-level BPE with DeepSeek's pre-tokenizer; text to token ids and back.
  *
- * Encoding: special tokens are found in the raw text where the caller allows it (leftmost, then longest), the text
- * between them is cut into pieces (pretokenize.h) and every piece is merged (bpe.h). The ids are those of the Hugging
- * Face `tokenizers` library. Text that is not UTF-8 is legal: ill-formed bytes become pieces of their own and are
- * encoded as the bytes they are. (The Hugging Face library never sees such bytes, Python strings replace them first.)
+ * Encoding: special tokens are found in the raw text where the caller allows it (leftmost, then
+ * longest), the text between them is cut into pieces (pretokenize.h) and every piece is merged
+ * (bpe.h). The ids are those of the Hugging Face `tokenizers` library. Text that is not UTF-8 is
+ * legal: ill-formed bytes become pieces of their own and are encoded as the bytes they are. (The
+ * Hugging Face library never sees such bytes, Python strings replace them first.)
  *
  * A tokenizer never changes after it was opened; any number of threads may use it.
  */
@@ -24,15 +25,17 @@ enum token_type {
     TOKEN_UNUSED = 5        /* a place in the table; never produced by encoding */
 };
 
-/* A tokenizer as plain data: what a tokenizer.json or the tokenizer.ggml.* keys of a GGUF file hold. */
+/* A tokenizer as plain data: what a tokenizer.json or the tokenizer.ggml.* keys of a GGUF file
+ * hold. */
 struct tokenizer_source {
     int32_t n_token, n_merge, n_pattern;
-    const struct text *tokens;   /* n_token spellings */
-    const uint8_t *types;        /* n_token of enum token_type */
-    const struct text *merges;   /* n_merge, "left right", best first */
-    const struct text *patterns; /* n_pattern regular expressions, used one after the other; or none, then: */
-    const char *pre;             /* name of a known set of patterns; NULL when the patterns have no name */
-    int32_t bos, eos, pad;       /* token ids, -1 when there is none */
+    const struct text *tokens; /* n_token spellings */
+    const uint8_t *types;      /* n_token of enum token_type */
+    const struct text *merges; /* n_merge, "left right", best first */
+    const struct text
+        *patterns;   /* n_pattern regular expressions, used one after the other; or none, then: */
+    const char *pre; /* name of a known set of patterns; NULL when the patterns have no name */
+    int32_t bos, eos, pad; /* token ids, -1 when there is none */
 };
 
 struct tokenizer;
@@ -67,8 +70,9 @@ enum tokenizer_flags {
 /* Appends the ids of `text` to `out`. */
 int tokenizer_encode(
     const struct tokenizer *t, struct text text, int flags, struct token_list *out, struct err *e);
-/* The same, with special tokens recognised only where they lie within one of the spans (in order, not overlapping).
- * Text around a span is not cut there: only a recognised token separates pieces. */
+/* The same, with special tokens recognised only where they lie within one of the spans (in order,
+ * not overlapping). Text around a span is not cut there: only a recognised token separates pieces.
+ */
 struct text_spans {
     const struct text_span *spans;
     size_t n;

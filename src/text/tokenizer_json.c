@@ -2,16 +2,17 @@
  *
  *   added_tokens [{id, content, special, ...}]   literal tokens, some of them also in model.vocab
  *   normalizer                                   null or empty
- *   pre_tokenizer                                Sequence of Split (Isolated) and one ByteLevel without its own regex
- *   model {type: BPE, vocab {spelling: id}, merges ["a b"] or [["a", "b"]]}
+ *   pre_tokenizer                                Sequence of Split (Isolated) and one ByteLevel
+ * without its own regex model {type: BPE, vocab {spelling: id}, merges ["a b"] or [["a", "b"]]}
  *
- * Whatever would change the ids and is not implemented is refused by name. The post-processor is not read: the chat
- * renderer writes the begin-of-sentence token. The two-pass rule for tokens with `normalized` is not kept apart: it
- * matters only when texts of special tokens overlap.
+ * Whatever would change the ids and is not implemented is refused by name. The post-processor is
+ * not read: the chat renderer writes the begin-of-sentence token. The two-pass rule for tokens with
+ * `normalized` is not kept apart: it matters only when texts of special tokens overlap.
  */
 #include "text/control_tokens.h"
 #include "text/json_text.h"
 #include "text/pretokenize.h"
+#include "text/shown.h"
 #include "text/bpe.h"
 
 #include "base/file.h"
@@ -23,7 +24,7 @@ struct builder {
     struct arena arena;
     struct text *tokens, *merges;
     uint8_t *types; /* 0: no token has this id yet */
-    int32_t n_max; /* entries there are; with no gaps, every id is below */
+    int32_t n_max;  /* entries there are; with no gaps, every id is below */
     int32_t n_token, n_merge;
     struct text patterns[PRETOKENIZE_MAX_PATTERN];
     int n_pattern;
@@ -70,15 +71,17 @@ static int refuse_features(struct json_object *root, struct err *e)
         "end_of_word_suffix", "byte_fallback", "ignore_merges"};
     struct json_object *model = member(root, "model"), *normalizer = member(root, "normalizer");
     if (!has_type(model, "BPE"))
-        return err_set(e, ERR_UNSUPPORTED, "model type is \"%.40s\", expected \"BPE\"",
-            json_text_string(member(model, "type")).data);
+        return err_set(e, ERR_UNSUPPORTED, "model type is \"%s\", expected \"BPE\"",
+            shown_text(json_text_string(member(model, "type"))).text);
     for (size_t i = 0; i < sizeof features / sizeof *features; i++)
         if (!is_off(member(model, features[i])))
-            return err_set(e, ERR_UNSUPPORTED, "model feature \"%s\" is not supported", features[i]);
-    int is_empty_sequence = has_type(normalizer, "Sequence") && is_off(member(normalizer, "normalizers"));
+            return err_set(
+                e, ERR_UNSUPPORTED, "model feature \"%s\" is not supported", features[i]);
+    int is_empty_sequence =
+        has_type(normalizer, "Sequence") && is_off(member(normalizer, "normalizers"));
     if (normalizer && !is_empty_sequence)
-        return err_set(e, ERR_UNSUPPORTED, "normalizer \"%.40s\" is not supported",
-            json_text_string(member(normalizer, "type")).data);
+        return err_set(e, ERR_UNSUPPORTED, "normalizer \"%s\" is not supported",
+            shown_text(json_text_string(member(normalizer, "type"))).text);
     return 0;
 }
 
@@ -91,8 +94,8 @@ static int read_split(struct builder *b, struct json_object *step, struct err *e
     if (!json_object_is_type(regex, json_type_string))
         return err_set(e, ERR_UNSUPPORTED, "Split without a Regex pattern is not supported");
     if (!text_is(behavior, "Isolated") || is_true(step, "invert"))
-        return err_set(e, ERR_UNSUPPORTED, "Split behavior is \"%.40s\"%s, expected \"Isolated\"",
-            behavior.data, is_true(step, "invert") ? " inverted" : "");
+        return err_set(e, ERR_UNSUPPORTED, "Split behavior is \"%s\"%s, expected \"Isolated\"",
+            shown_text(behavior).text, is_true(step, "invert") ? " inverted" : "");
     if (b->n_pattern == PRETOKENIZE_MAX_PATTERN)
         return err_set(e, ERR_UNSUPPORTED, "more than %d Split steps", PRETOKENIZE_MAX_PATTERN);
     b->patterns[b->n_pattern++] = json_text_string(regex);
@@ -102,10 +105,10 @@ static int read_split(struct builder *b, struct json_object *step, struct err *e
 static int read_step(struct builder *b, struct json_object *step, int is_last, struct err *e)
 {
     if (!is_last)
-        return has_type(step, "Split") ? read_split(b, step, e)
-                                       : err_set(e, ERR_UNSUPPORTED,
-                                             "pre-tokenizer step \"%.40s\", expected \"Split\"",
-                                             json_text_string(member(step, "type")).data);
+        return has_type(step, "Split")
+                   ? read_split(b, step, e)
+                   : err_set(e, ERR_UNSUPPORTED, "pre-tokenizer step \"%s\", expected \"Split\"",
+                         shown_text(json_text_string(member(step, "type"))).text);
     struct json_object *use_regex = member(step, "use_regex"); /* default: true */
     if (!has_type(step, "ByteLevel") || !use_regex || json_object_get_boolean(use_regex) ||
         is_true(step, "add_prefix_space"))
@@ -119,8 +122,9 @@ static int read_pre_tokenizer(struct builder *b, struct json_object *pre, struct
     struct json_object *steps = member(pre, "pretokenizers");
     size_t n = json_object_is_type(steps, json_type_array) ? json_object_array_length(steps) : 0;
     if (!has_type(pre, "Sequence") || n < 2)
-        return err_set(e, ERR_UNSUPPORTED, "pre_tokenizer \"%.40s\", expected a Sequence of Split and ByteLevel",
-            json_text_string(member(pre, "type")).data);
+        return err_set(e, ERR_UNSUPPORTED,
+            "pre_tokenizer \"%s\", expected a Sequence of Split and ByteLevel",
+            shown_text(json_text_string(member(pre, "type"))).text);
     for (size_t i = 0; i < n; i++)
         if (read_step(b, json_object_array_get_idx(steps, i), i + 1 == n, e))
             return -1;
@@ -135,9 +139,9 @@ static int32_t token_id(
 {
     int64_t value = json_object_is_type(id, json_type_int) ? json_object_get_int64(id) : -1;
     if (value < 0 || value >= b->n_max)
-        return err_set(e, ERR_FORMAT, "token \"%s\" has id %.24s, expected 0 to %d",
-            vocab_show(spelling).text, id ? json_object_get_string(id) : "null",
-            (int)b->n_max - 1);
+        return err_set(e, ERR_FORMAT, "token \"%s\" has id %s, expected 0 to %d",
+            shown_text(spelling).text,
+            shown_text(text_of(id ? json_object_get_string(id) : "null")).text, (int)b->n_max - 1);
     return (int32_t)value;
 }
 
@@ -151,7 +155,7 @@ static int read_vocab(struct builder *b, struct json_object *vocab, struct err *
             return -1;
         if (b->types[id])
             return err_set(e, ERR_FORMAT, "tokens \"%s\" and \"%s\" have the same id %d",
-                vocab_show(b->tokens[id]).text, vocab_show(spelling).text, (int)id);
+                shown_text(b->tokens[id]).text, shown_text(spelling).text, (int)id);
         b->tokens[id] = spelling;
         b->types[id] = TOKEN_NORMAL;
         b->n_token = id >= b->n_token ? id + 1 : b->n_token;
@@ -166,11 +170,12 @@ static int read_added(struct builder *b, struct json_object *added, struct err *
     if (id < 0)
         return -1;
     if (is_true(added, "single_word") || is_true(added, "lstrip") || is_true(added, "rstrip"))
-        return err_set(e, ERR_UNSUPPORTED, "added token %d \"%s\" uses single_word, lstrip or rstrip",
-            (int)id, vocab_show(content).text);
+        return err_set(e, ERR_UNSUPPORTED,
+            "added token %d \"%s\" uses single_word, lstrip or rstrip", (int)id,
+            shown_text(content).text);
     if (b->types[id] && (b->types[id] != TOKEN_NORMAL || !text_equal(b->tokens[id], content)))
         return err_set(e, ERR_FORMAT, "tokens \"%s\" and \"%s\" have the same id %d",
-            vocab_show(b->tokens[id]).text, vocab_show(content).text, (int)id);
+            shown_text(b->tokens[id]).text, shown_text(content).text, (int)id);
     b->tokens[id] = content;
     b->types[id] = is_true(added, "special") ? TOKEN_CONTROL : TOKEN_USER_DEFINED;
     b->n_token = id >= b->n_token ? id + 1 : b->n_token;
@@ -184,7 +189,8 @@ static int read_tokens(struct builder *b, struct json_object *root, struct err *
     if (!json_object_is_type(vocab, json_type_object) ||
         (added && !json_object_is_type(added, json_type_array)))
         return err_set(e, ERR_FORMAT, "model.vocab must be an object and added_tokens an array");
-    size_t n_max = (size_t)json_object_object_length(vocab) + (added ? json_object_array_length(added) : 0);
+    size_t n_max =
+        (size_t)json_object_object_length(vocab) + (added ? json_object_array_length(added) : 0);
     if (n_max > VOCAB_MAX_TOKEN)
         return err_set(e, ERR_FORMAT, "%zu tokens, expected at most %d", n_max, VOCAB_MAX_TOKEN);
     b->n_max = (int32_t)n_max;
@@ -218,15 +224,16 @@ static int read_merge(struct builder *b, struct json_object *merge, struct err *
         text.n_byte = strlen(text.data);
     }
     if (!text.n_byte)
-        return err_set(e, ERR_FORMAT, "merge %d is %.60s, expected \"a b\" or [\"a\", \"b\"]",
-            (int)b->n_merge, json_object_to_json_string(merge));
+        return err_set(e, ERR_FORMAT, "merge %d is %s, expected \"a b\" or [\"a\", \"b\"]",
+            (int)b->n_merge, shown_text(text_of(json_object_to_json_string(merge))).text);
     b->merges[b->n_merge++] = text;
     return 0;
 }
 
 static int read_merges(struct builder *b, struct json_object *merges, struct err *e)
 {
-    size_t n = json_object_is_type(merges, json_type_array) ? json_object_array_length(merges) : SIZE_MAX;
+    size_t n =
+        json_object_is_type(merges, json_type_array) ? json_object_array_length(merges) : SIZE_MAX;
     if (n > BPE_MAX_MERGE)
         return err_set(e, ERR_FORMAT, "model.merges must be an array of at most %d", BPE_MAX_MERGE);
     b->merges = ARENA_NEW(&b->arena, struct text, n);

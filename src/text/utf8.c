@@ -5,7 +5,8 @@
 
 enum { REPLACEMENT = 0xFFFD };
 
-/* Length by lead byte and the range of the second byte: E0, ED, F0 and F4 are narrower than 80..BF. */
+/* Length by lead byte and the range of the second byte: E0, ED, F0 and F4 are narrower than 80..BF.
+ */
 static int lead(uint8_t b, uint8_t *low, uint8_t *high)
 {
     *low = b == 0xE0 ? 0xA0 : b == 0xF0 ? 0x90 : 0x80;
@@ -61,7 +62,8 @@ void utf8_append(struct buf *out, uint32_t c)
     buf_append(out, b, n);
 }
 
-/* The held bytes are always the beginning of a character, so each new byte completes, extends or refutes it. */
+/* The held bytes are always the beginning of a character, so each new byte completes, extends or
+ * refutes it. */
 static void push_held(struct utf8_stream *s, char byte, struct buf *out)
 {
     uint32_t code;

@@ -2,21 +2,9 @@
 #include "text/vocab.h"
 
 #include "text/byte_alphabet.h"
-#include "text/utf8.h"
+#include "text/shown.h"
 
 #include <stdlib.h>
-
-struct vocab_shown vocab_show(struct text s)
-{
-    struct vocab_shown shown = {{0}};
-    size_t n = s.n_byte < VOCAB_MAX_ERR_BYTES ? s.n_byte : VOCAB_MAX_ERR_BYTES;
-    size_t n_valid = utf8_valid_prefix(s.data, n);
-    for (size_t i = 0; i < n_valid; i++) {
-        unsigned char c = (unsigned char)s.data[i];
-        shown.text[i] = (char)(c < 0x20 || c == 0x7F ? '?' : c);
-    }
-    return shown;
-}
 
 static uint32_t hash_bytes(struct text t)
 {
@@ -101,7 +89,8 @@ static int compare_specials(const void *left, const void *right)
     const struct special_order *a = left, *b = right;
     size_t n = a->bytes.n_byte < b->bytes.n_byte ? a->bytes.n_byte : b->bytes.n_byte;
     int order = memcmp(a->bytes.data, b->bytes.data, n);
-    return order ? order : (a->bytes.n_byte > b->bytes.n_byte) - (a->bytes.n_byte < b->bytes.n_byte);
+    return order ? order
+                 : (a->bytes.n_byte > b->bytes.n_byte) - (a->bytes.n_byte < b->bytes.n_byte);
 }
 
 static int index_specials(struct vocab *v, struct arena *arena, struct err *e)
@@ -122,7 +111,7 @@ static int index_specials(struct vocab *v, struct arena *arena, struct err *e)
         v->first[(uint8_t)order[i].bytes.data[0] + 1] = i + 1;
         if (i && text_equal(order[i].bytes, order[i - 1].bytes))
             return err_set(e, ERR_FORMAT, "special tokens %d and %d are both \"%s\"",
-                (int)order[i - 1].id, (int)order[i].id, vocab_show(order[i].bytes).text);
+                (int)order[i - 1].id, (int)order[i].id, shown_text(order[i].bytes).text);
     }
     for (int b = 1; b <= 256; b++)
         if (v->first[b] < v->first[b - 1])
@@ -146,7 +135,7 @@ static int check_spelling(const struct tokenizer_source *s, int32_t id, struct e
         return 0;
     default:
         return err_set(e, ERR_UNSUPPORTED, "token %d \"%s\" has type %d, expected 1, 3, 4 or 5",
-            (int)id, vocab_show(spelling).text, s->types[id]);
+            (int)id, shown_text(spelling).text, s->types[id]);
     }
 }
 
@@ -158,13 +147,13 @@ static int add_normal(
         return err_set(e, ERR_MEMORY, "no memory for token %d", (int)id);
     long n = byte_alphabet_decode(spelling, bytes);
     if (n < 0)
-        return err_set(e, ERR_FORMAT, "token %d \"%s\" is not spelled in the byte alphabet", (int)id,
-            vocab_show(spelling).text);
+        return err_set(e, ERR_FORMAT, "token %d \"%s\" is not spelled in the byte alphabet",
+            (int)id, shown_text(spelling).text);
     v->bytes[id] = (struct text){bytes, (size_t)n};
     uint32_t slot = slot_of(v, v->bytes[id]);
     if (v->slots[slot] >= 0)
         return err_set(e, ERR_FORMAT, "tokens %d and %d are both \"%s\"", (int)v->slots[slot],
-            (int)id, vocab_show(spelling).text);
+            (int)id, shown_text(spelling).text);
     v->slots[slot] = id;
     if (n == 1)
         v->byte_ids[(uint8_t)bytes[0]] = id;
@@ -192,8 +181,8 @@ int vocab_open(
 {
     *v = (struct vocab){.types = source->types};
     if (source->n_token < 256 || source->n_token > VOCAB_MAX_TOKEN)
-        return err_set(e, ERR_FORMAT, "%d tokens, expected 256 to %d", (int)source->n_token,
-            VOCAB_MAX_TOKEN);
+        return err_set(
+            e, ERR_FORMAT, "%d tokens, expected 256 to %d", (int)source->n_token, VOCAB_MAX_TOKEN);
     if (allocate(v, arena, source->n_token, e))
         return -1;
     for (int32_t id = 0; id < v->n_token; id++) {

@@ -13,7 +13,8 @@ void small_tokenizer_make(
 {
     struct tokenizer_source *source = &s->source;
     memset(s, 0, sizeof *s);
-    *source = (struct tokenizer_source){0, 0, 0, s->tokens, s->types, s->merges, NULL, "hadal", -1, -1, -1};
+    *source = (struct tokenizer_source){
+        0, 0, 0, s->tokens, s->types, s->merges, NULL, "hadal", -1, -1, -1};
     for (int b = 0; b < 256; b++) {
         struct buf spelled = {0};
         char byte = (char)b;
@@ -40,7 +41,8 @@ void small_tokenizer_make(
 
 struct tokenizer *small_tokenizer_open(void)
 {
-    static const char *const merges[] = {"h e", "l l", "he ll", "hell o", "Ġ w", "o r", "Ġw or", NULL};
+    static const char *const merges[] = {
+        "h e", "l l", "he ll", "hell o", "Ġ w", "o r", "Ġw or", NULL};
     static const char *const specials[] = {CONTROL_BOS, CONTROL_EOS, CONTROL_PAD, CONTROL_SYSTEM,
         CONTROL_USER, CONTROL_ASSISTANT, CONTROL_REMINDER, CONTROL_THINK, CONTROL_END_THINK,
         CONTROL_DSML, "<｜action｜>", NULL};

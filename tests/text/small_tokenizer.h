@@ -9,7 +9,8 @@ enum {
     SMALL_FIRST_MERGE = 256,
 };
 
-/* A source that a test may change before it opens it. Ids 0..255 are the bytes, merged tokens follow, specials last. */
+/* A source that a test may change before it opens it. Ids 0..255 are the bytes, merged tokens
+ * follow, specials last. */
 struct small_tokenizer {
     struct tokenizer_source source;
     struct text tokens[SMALL_MAX], merges[SMALL_MAX];
@@ -22,7 +23,8 @@ struct small_tokenizer {
 void small_tokenizer_make(
     struct small_tokenizer *s, const char *const *merges, const char *const *specials);
 
-/* Opens one with a few English merges and the DeepSeek control tokens; fails the test if that does not work. */
+/* Opens one with a few English merges and the DeepSeek control tokens; fails the test if that does
+ * not work. */
 struct tokenizer *small_tokenizer_open(void);
 
 #endif

@@ -21,12 +21,14 @@ struct log {
 
 static void note(void *user, const struct dsml_event *event)
 {
-    static const char *const names[] = {
-        "reasoning", "content", "call", "argument", "value", "argument end", "call end", "malformed", "finish"};
+    static const char *const names[] = {"reasoning", "content", "call", "argument", "value",
+        "argument end", "call end", "malformed", "finish"};
     struct log *log = user;
-    int is_run = event->kind == DSML_REASONING || event->kind == DSML_CONTENT || event->kind == DSML_VALUE;
+    int is_run =
+        event->kind == DSML_REASONING || event->kind == DSML_CONTENT || event->kind == DSML_VALUE;
     if (!is_run || log->last != (int)event->kind)
-        buf_print(&log->text, "%s%s%s:", log->text.n_byte ? "|" : "", names[event->kind], event->is_string ? "(s)" : "");
+        buf_print(&log->text, "%s%s%s:", log->text.n_byte ? "|" : "", names[event->kind],
+            event->is_string ? "(s)" : "");
     log->last = is_run ? (int)event->kind : -1;
     if (event->kind == DSML_CALL || event->kind == DSML_ARGUMENT)
         buf_print(&log->text, "%zu ", event->index);
@@ -50,7 +52,8 @@ static size_t randomly(size_t n_left)
     return n < n_left ? n : n_left;
 }
 
-static void read_events(const char *dialect, int is_thinking, struct text text, cutter *cut, struct buf *out)
+static void read_events(
+    const char *dialect, int is_thinking, struct text text, cutter *cut, struct buf *out)
 {
     struct dsml_parser p;
     struct log log = {.last = -1};
@@ -95,7 +98,8 @@ static void check_cuts(const char *dialect, int is_thinking, struct text text, c
     " p|argument end(s):|call end:|call:1 g|call end:"
 #define OPEN  "\n\n<" D " calls>\n<" D " invoke name=\"f\">\n"
 #define CLOSE "</" D " invoke>\n</" D " calls>"
-#define PARAMETER(key, kind, value) "<" D " parameter name=\"" key "\" string=\"" kind "\">" value "</" D " parameter>\n"
+#define PARAMETER(key, kind, value)                                                                \
+    "<" D " parameter name=\"" key "\" string=\"" kind "\">" value "</" D " parameter>\n"
 
 static void good_completions(void **state)
 {
@@ -113,7 +117,8 @@ static void good_completions(void **state)
         {1, "R" N "ok" CALLS, "reasoning:R|content:ok|" CALL_EVENTS "|finish:"},
         {0, OPEN CLOSE, "call:0 f|call end:|finish:"},
         {0, "\n\n<" D " calls>\n</" D " calls>", "finish:"},
-        {0, OPEN PARAMETER("", "true", "") CLOSE, "call:0 f|argument(s):0 |argument end(s):|call end:|finish:"},
+        {0, OPEN PARAMETER("", "true", "") CLOSE,
+            "call:0 f|argument(s):0 |argument end(s):|call end:|finish:"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -124,8 +129,9 @@ static void other_tag_names(void **state)
 {
     (void)state;
     check_cuts("v4", 0,
-        (struct text)TEXT("x\n\n<" D "tool_calls>\n<" D "invoke name=\"f\">\n<" D "parameter name=\"k\" string=\"true\">v</" D
-                          "parameter>\n</" D "invoke>\n</" D "tool_calls>"),
+        (struct text)TEXT("x\n\n<" D "tool_calls>\n<" D "invoke name=\"f\">\n<" D
+                          "parameter name=\"k\" string=\"true\">v</" D "parameter>\n</" D
+                          "invoke>\n</" D "tool_calls>"),
         "content:x|call:0 f|argument(s):0 k|value(s):v|argument end(s):|call end:|finish:");
 }
 
@@ -137,33 +143,50 @@ static void malformed_completions(void **state)
     } cases[] = {
         {1, "endless", "reasoning:endless|malformed:no </think> after the reasoning|finish:"},
         {1, "", "malformed:no </think> after the reasoning|finish:"},
-        {1, "R" CALLS, "reasoning:R|malformed:tool calls within the reasoning|" CALL_EVENTS "|finish:"},
-        {0, "see <" D " calls>", "content:see <|malformed:a DSML token outside of tool calls|content:" D " calls>|finish:"},
-        {0, "\n\n<" D " cal", "content:\n\n<|malformed:a DSML token outside of tool calls|content:" D " cal|finish:"},
-        {0, D CALLS, "malformed:a DSML token outside of tool calls|content:" D "|" CALL_EVENTS "|finish:"},
-        {0, CALLS " more", CALL_EVENTS "|malformed:text after the tool calls|content: more|finish:"},
+        {1, "R" CALLS,
+            "reasoning:R|malformed:tool calls within the reasoning|" CALL_EVENTS "|finish:"},
+        {0, "see <" D " calls>",
+            "content:see <|malformed:a DSML token outside of tool calls|content:" D
+            " calls>|finish:"},
+        {0, "\n\n<" D " cal",
+            "content:\n\n<|malformed:a DSML token outside of tool calls|content:" D " cal|finish:"},
+        {0, D CALLS,
+            "malformed:a DSML token outside of tool calls|content:" D "|" CALL_EVENTS "|finish:"},
+        {0, CALLS " more",
+            CALL_EVENTS "|malformed:text after the tool calls|content: more|finish:"},
         {0, CALLS "\n", CALL_EVENTS "|malformed:text after the tool calls|content:\n|finish:"},
-        {0, "\n\n<" D " calls> x", "malformed:expected '>' and a line feed after the start of tool calls|content:> x|finish:"},
-        {0, "\n\n<" D " calls>\nx", "malformed:expected a call or the end of tool calls|content:x|finish:"},
+        {0, "\n\n<" D " calls> x",
+            "malformed:expected '>' and a line feed after the start of tool calls|content:> "
+            "x|finish:"},
+        {0, "\n\n<" D " calls>\nx",
+            "malformed:expected a call or the end of tool calls|content:x|finish:"},
         {0, "\n\n<" D " calls>\n", "malformed:the completion ends within tool calls|finish:"},
-        {0, OPEN "x", "call:0 f|malformed:expected a parameter or the end of a call|content:x|finish:"},
+        {0, OPEN "x",
+            "call:0 f|malformed:expected a parameter or the end of a call|content:x|finish:"},
         {0, OPEN PARAMETER("a", "true", "1") "\n" CLOSE,
-            "call:0 f|argument(s):0 a|value(s):1|argument end(s):|malformed:expected a parameter or the end of a call|"
+            "call:0 f|argument(s):0 a|value(s):1|argument end(s):|malformed:expected a parameter "
+            "or the end of a call|"
             "content:\n" CLOSE "|finish:"},
         {0, OPEN "<" D " parameter name=\"a\" string=\"maybe\">",
-            "call:0 f|malformed:expected string=\"true\" or string=\"false\"|content:maybe\">|finish:"},
+            "call:0 f|malformed:expected string=\"true\" or "
+            "string=\"false\"|content:maybe\">|finish:"},
         {0, OPEN PARAMETER("a", "true", "1") PARAMETER("a", "true", "2") CLOSE,
-            "call:0 f|argument(s):0 a|value(s):1|argument end(s):|malformed:a parameter appears twice|content:2</" D
-            " parameter>\n" CLOSE "|finish:"},
+            "call:0 f|argument(s):0 a|value(s):1|argument end(s):|malformed:a parameter appears "
+            "twice|content:2</" D " parameter>\n" CLOSE "|finish:"},
         {0, OPEN PARAMETER("a", "false", "{x") CLOSE,
-            "call:0 f|argument:0 a|value:{x|malformed:a parameter with string=\"false\" is not JSON|content:\n" CLOSE "|finish:"},
+            "call:0 f|argument:0 a|value:{x|malformed:a parameter with string=\"false\" is not "
+            "JSON|content:\n" CLOSE "|finish:"},
         {0, OPEN PARAMETER("a", "false", "") CLOSE,
-            "call:0 f|argument:0 a|malformed:a parameter with string=\"false\" is not JSON|content:\n" CLOSE "|finish:"},
+            "call:0 f|argument:0 a|malformed:a parameter with string=\"false\" is not "
+            "JSON|content:\n" CLOSE "|finish:"},
         {0, OPEN "<" D " parameter name=\"a\" string=\"true\">long text",
-            "call:0 f|argument(s):0 a|value(s):long text|malformed:the completion ends within tool calls|finish:"},
-        {0, OPEN "<" D " par", "call:0 f|malformed:the completion ends within tool calls|content:<" D " par|finish:"},
+            "call:0 f|argument(s):0 a|value(s):long text|malformed:the completion ends within tool "
+            "calls|finish:"},
+        {0, OPEN "<" D " par",
+            "call:0 f|malformed:the completion ends within tool calls|content:<" D " par|finish:"},
         {0, OPEN "<" D " parameter name=\"a\" string=\"true\">x</" D " parameter>y",
-            "call:0 f|argument(s):0 a|value(s):x|argument end(s):|malformed:expected a line feed after a parameter|content:y|finish:"},
+            "call:0 f|argument(s):0 a|value(s):x|argument end(s):|malformed:expected a line feed "
+            "after a parameter|content:y|finish:"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -191,9 +214,10 @@ static void names_are_bounded(void **state)
 /* Completions put together from pieces of the grammar, most of them wrong. */
 static void random_completions_do_not_depend_on_cuts(void **state)
 {
-    static const char *const parts[] = {"\n\n<" D " calls", ">\n", "<" D " invoke name=\"", "f", "\">\n",
-        "<" D " parameter name=\"", "k", "\" string=\"", "true\">", "false\">", "1", "</" D " parameter>", "\n",
-        "</" D " invoke>\n", "</" D " calls>", N, D, "<", "\n\n", "text", "｜", "</", "\xEF\xBD", "\xFF"};
+    static const char *const parts[] = {"\n\n<" D " calls", ">\n", "<" D " invoke name=\"", "f",
+        "\">\n", "<" D " parameter name=\"", "k", "\" string=\"", "true\">", "false\">", "1",
+        "</" D " parameter>", "\n", "</" D " invoke>\n", "</" D " calls>", N, D, "<", "\n\n",
+        "text", "｜", "</", "\xEF\xBD", "\xFF"};
     (void)state;
     srand(5);
     for (int round = 0; round < 4000; round++) {
@@ -216,18 +240,22 @@ static void messages(void **state)
     struct dsml_message m;
     (void)state;
     assert_int_equal(dsml_read(&m, dialect_find("v41"), 1,
-        (struct text)TEXT("R" N "ok" CALLS CONTROL_EOS), NULL), 0);
+                         (struct text)TEXT("R" N "ok" CALLS CONTROL_EOS), NULL),
+        0);
     assert_true(text_is(m.reasoning, "R") && text_is(m.content, "ok") && !m.malformed.n_byte);
     assert_int_equal(m.n_call, 2);
     assert_true(text_is(m.calls[0].name, "f") && text_is(m.calls[1].name, "g"));
     assert_true(text_is(m.calls[0].arguments, "{\"x\": [1, 2], \"s\": \"a < b\\n</" D " p\"}"));
     assert_true(text_is(m.calls[1].arguments, "{}"));
     dsml_message_free(&m);
-    assert_int_equal(dsml_read(&m, dialect_find("v41"), 0, (struct text)TEXT(OPEN PARAMETER("\"", "true", "\"\\\n") CLOSE), NULL), 0);
+    assert_int_equal(dsml_read(&m, dialect_find("v41"), 0,
+                         (struct text)TEXT(OPEN PARAMETER("\"", "true", "\"\\\n") CLOSE), NULL),
+        0);
     assert_true(text_is(m.calls[0].arguments, "{\"\\\"\": \"\\\"\\\\\\n\"}"));
     dsml_message_free(&m);
     assert_int_equal(dsml_read(&m, dialect_find("v41"), 0, (struct text)TEXT(CALLS " x"), NULL), 0);
-    assert_true(m.n_call == 2 && text_is(m.malformed, "text after the tool calls") && text_is(m.content, " x"));
+    assert_true(m.n_call == 2 && text_is(m.malformed, "text after the tool calls") &&
+                text_is(m.content, " x"));
     dsml_message_free(&m);
     assert_int_equal(dsml_read(&m, dialect_find("v41"), 0, (struct text)TEXT(OPEN), NULL), 0);
     assert_true(m.n_call == 0 && m.malformed.n_byte);

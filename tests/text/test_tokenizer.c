@@ -1,5 +1,5 @@
-/* test_tokenizer.c: pieces, merges, special tokens, decoding, and sources that are refused. Equality with the Hugging
- * Face library on a corpus is in test_tokenizer_hf.py. */
+/* test_tokenizer.c: pieces, merges, special tokens, decoding, and sources that are refused.
+ * Equality with the Hugging Face library on a corpus is in test_tokenizer_hf.py. */
 #include "small_tokenizer.h"
 #include "text/bpe.h"
 #include "text/control_tokens.h"
@@ -37,11 +37,13 @@ static void pieces(void **state)
         {"a\u200d\u200db", "[a][\u200d][\u200db]"},
         {"1\u200d\u200d1", "[1][\u200d\u200d][1]"},
         {"a\u00a0b", "[a][\u00a0b]"},
-        {"\u180e\u180e", "[\u180e\u180e]"},   /* not white space: unmatched */
+        {"\u180e\u180e", "[\u180e\u180e]"}, /* not white space: unmatched */
         {"a\u180e b", "[a][\u180e][ b]"},
         {"\u0967\u0968\u0969\u096a", "[\u0967\u0968\u0969][\u096a]"},
         {"\U000105C0a", "[\U000105C0a]"}, /* a letter since Unicode 16 */
-        {"a\xff\xfe" "b", "[a][\xff\xfe][b]"},
+        {"a\xff\xfe"
+         "b",
+            "[a][\xff\xfe][b]"},
         {"\xe4\xb8", "[\xe4\xb8]"},
         {" \xff ", "[ ][\xff][ ]"},
         {"", ""},
@@ -65,7 +67,8 @@ static void pieces(void **state)
 
 static void patterns_refused(void **state)
 {
-    static const char *const patterns[] = {"\\P{L}", "[\\S]", "\\p{Lu}", "\\pL", "(", "[a", "\\", "\\C", "*"};
+    static const char *const patterns[] = {
+        "\\P{L}", "[\\S]", "\\p{Lu}", "\\pL", "(", "[a", "\\", "\\C", "*"};
     (void)state;
     for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
         struct text pattern = text_of(patterns[i]);
@@ -206,8 +209,8 @@ static void special_tokens(void **state)
     assert_int_equal(tokenizer_open(&t, &s->source, NULL), 0);
     check_ids(t, "hello<a>hello", TOKENIZER_SPECIALS, "[hello]{<a>}[hello]");
     check_ids(t, "hello<a>hello", TOKENIZER_PLAIN, "[hello][<][a][>][hello]");
-    check_ids(t, "<a>>", TOKENIZER_SPECIALS, "{<a>>}");       /* longest */
-    check_ids(t, "x<a>", TOKENIZER_SPECIALS, "{x<}[a][>]");   /* leftmost */
+    check_ids(t, "<a>>", TOKENIZER_SPECIALS, "{<a>>}");     /* longest */
+    check_ids(t, "x<a>", TOKENIZER_SPECIALS, "{x<}[a][>]"); /* leftmost */
     check_ids(t, "<a><ab<a", TOKENIZER_SPECIALS, "{<a>}{<ab}[<][a]");
     check_ids(t, "", TOKENIZER_SPECIALS, "");
     assert_int_equal(tokenizer_special(t, text_of("<ab")), 256 + 4 + 2);
@@ -236,10 +239,13 @@ static void spans_allow_and_do_not_cut(void **state)
     assert_int_equal(tokenizer_encode(t, text, TOKENIZER_PLAIN, &b, &e), 0);
     assert_true(a.n == b.n && !memcmp(a.ids, b.ids, a.n * sizeof *a.ids));
     a.n = 0;
-    assert_int_equal(tokenizer_encode_spans(t, (struct text)TEXT("hello"), (struct text_spans){&within_word, 1}, &a, &e), 0);
+    assert_int_equal(tokenizer_encode_spans(t, (struct text)TEXT("hello"),
+                         (struct text_spans){&within_word, 1}, &a, &e),
+        0);
     assert_int_equal(a.n, 1);
     for (int i = 0; i < 2; i++)
-        assert_int_equal(tokenizer_encode_spans(t, text, (struct text_spans){&bad[i], 1}, &a, &e), -1);
+        assert_int_equal(
+            tokenizer_encode_spans(t, text, (struct text_spans){&bad[i], 1}, &a, &e), -1);
     assert_int_equal(tokenizer_encode_spans(t, text, (struct text_spans){overlap, 2}, &a, &e), -1);
     token_list_free(&a);
     token_list_free(&b);
@@ -297,41 +303,84 @@ static void description_opens_the_same_tokenizer(void **state)
 
 static void spoil(struct small_tokenizer *s, int how)
 {
-    static const struct text empty = TEXT(""), not_alphabet = TEXT("中"), same = TEXT("a"), broken = TEXT("\xFF");
-    static const struct text bad_merges[] = {TEXT("he"), TEXT("zz q"), TEXT("h zz"), TEXT("h q"), TEXT("h e"), TEXT(" e"), TEXT("h e l")};
+    static const struct text empty = TEXT(""), not_alphabet = TEXT("中"), same = TEXT("a"),
+                             broken = TEXT("\xFF");
+    static const struct text bad_merges[] = {TEXT("he"), TEXT("zz q"), TEXT("h zz"), TEXT("h q"),
+        TEXT("h e"), TEXT(" e"), TEXT("h e l")};
     struct tokenizer_source *source = &s->source;
     static char long_name[VOCAB_MAX_TOKEN_BYTES + 2];
     memset(long_name, 'a', sizeof long_name - 1);
     switch (how) {
-    case 0: source->n_token = 0; break;
-    case 1: source->n_token = -5; break;
-    case 2: source->n_token = VOCAB_MAX_TOKEN + 1; break;
-    case 3: source->n_merge = -1; break;
-    case 4: source->n_merge = BPE_MAX_MERGE + 1; break;
-    case 5: s->tokens[70] = empty; break;
-    case 6: s->tokens[70] = not_alphabet; break;
-    case 7: s->tokens[70] = same; break;
-    case 8: s->tokens[70] = broken; break;
-    case 9: s->types[70] = 2; break;
-    case 10: s->types[70] = TOKEN_UNUSED; break;
-    case 11: s->types[257] = 0; break;
-    case 12: source->pre = "gpt-2"; break;
-    case 13: source->pre = NULL; break;
-    case 14: source->bos = source->n_token; break;
-    case 15: source->eos = -2; break;
-    case 16: s->tokens[source->n_token - 1] = s->tokens[source->n_token - 2]; break;
-    case 17: s->tokens[source->n_token - 1] = text_of(long_name); break;
-    case 18: source->n_pattern = 9; break;
-    default: s->merges[1] = bad_merges[how - 19]; break;
+    case 0:
+        source->n_token = 0;
+        break;
+    case 1:
+        source->n_token = -5;
+        break;
+    case 2:
+        source->n_token = VOCAB_MAX_TOKEN + 1;
+        break;
+    case 3:
+        source->n_merge = -1;
+        break;
+    case 4:
+        source->n_merge = BPE_MAX_MERGE + 1;
+        break;
+    case 5:
+        s->tokens[70] = empty;
+        break;
+    case 6:
+        s->tokens[70] = not_alphabet;
+        break;
+    case 7:
+        s->tokens[70] = same;
+        break;
+    case 8:
+        s->tokens[70] = broken;
+        break;
+    case 9:
+        s->types[70] = 2;
+        break;
+    case 10:
+        s->types[70] = TOKEN_UNUSED;
+        break;
+    case 11:
+        s->types[257] = 0;
+        break;
+    case 12:
+        source->pre = "gpt-2";
+        break;
+    case 13:
+        source->pre = NULL;
+        break;
+    case 14:
+        source->bos = source->n_token;
+        break;
+    case 15:
+        source->eos = -2;
+        break;
+    case 16:
+        s->tokens[source->n_token - 1] = s->tokens[source->n_token - 2];
+        break;
+    case 17:
+        s->tokens[source->n_token - 1] = text_of(long_name);
+        break;
+    case 18:
+        source->n_pattern = 9;
+        break;
+    default:
+        s->merges[1] = bad_merges[how - 19];
+        break;
     }
 }
 
 static void bad_sources_are_refused_with_one_line(void **state)
 {
-    static const char *const reasons[] = {"0 tokens", "-5 tokens", "2097153 tokens", "-1 merges", "2097153 merges",
-        "token 70 has 0 bytes", "token 70 \"中\"", "tokens 70 and 97 are both \"a\"", "token 70 \"\"",
-        "type 2", "single byte 0x46", "type 0", "\"gpt-2\"", "(none)", "bos token", "eos token", "special tokens",
-        "65537 bytes", "9 pre-tokenizer patterns", "merge 1 is \"he\"", "left half", "right half",
+    static const char *const reasons[] = {"0 tokens", "-5 tokens", "2097153 tokens", "-1 merges",
+        "2097153 merges", "token 70 has 0 bytes", "token 70 \"中\"",
+        "tokens 70 and 97 are both \"a\"", "token 70 \"\"", "type 2", "single byte 0x46", "type 0",
+        "\"gpt-2\"", "(none)", "bos token", "eos token", "special tokens", "65537 bytes",
+        "9 pre-tokenizer patterns", "merge 1 is \"he\"", "left half", "right half",
         "joins to text that is not a token", "merges 0 and 1", "two tokens", "right half"};
     static const char *const merges[] = {"h e", "l l", "he ll", NULL};
     static const char *const specials[] = {"<a>", "<b>", NULL};

@@ -1,4 +1,5 @@
-/* test_utf8.c: reading of good and bad UTF-8, and that streams do not depend on how they are cut. */
+/* test_utf8.c: reading of good and bad UTF-8, and that streams do not depend on how they are cut.
+ */
 #include "text/utf8.h"
 
 #include <setjmp.h>
@@ -32,13 +33,13 @@ static void bad_bytes_are_told_apart(void **state)
         const char *bytes;
         int result;
     } cases[] = {{"\x80", -1}, {"\xC0\x80", -1}, {"\xC1", -1}, {"\xF5", -1}, {"\xFF", -1},
-        {"\xE0\x9F\x80", -1}, {"\xED\xA0\x80", -1}, {"\xF0\x8F\x80\x80", -1}, {"\xF4\x90\x80\x80", -1},
-        {"\xE4\xB8x", -2}, {"\xF0\x9F\x92x", -3}, {"\xC3(", -1}, {"\xE4\xB8", 0}, {"\xF0\x9F\x92", 0}};
+        {"\xE0\x9F\x80", -1}, {"\xED\xA0\x80", -1}, {"\xF0\x8F\x80\x80", -1},
+        {"\xF4\x90\x80\x80", -1}, {"\xE4\xB8x", -2}, {"\xF0\x9F\x92x", -3}, {"\xC3(", -1},
+        {"\xE4\xB8", 0}, {"\xF0\x9F\x92", 0}};
     uint32_t code;
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        assert_int_equal(
-            utf8_read(cases[i].bytes, strlen(cases[i].bytes), &code), cases[i].result);
+        assert_int_equal(utf8_read(cases[i].bytes, strlen(cases[i].bytes), &code), cases[i].result);
 }
 
 static void push_whole(const char *data, size_t n, struct buf *out)
@@ -59,17 +60,19 @@ static void streams_hold_back_and_replace(void **state)
     assert_string_equal(out.data, "a中");
     utf8_stream_push(&s, "\xF0\x9F", 2, &out);
     utf8_stream_push(&s, "b\xFF", 2, &out);
-    assert_string_equal(out.data, "a中\xEF\xBF\xBD" "b\xEF\xBF\xBD");
+    assert_string_equal(out.data, "a中\xEF\xBF\xBD"
+                                  "b\xEF\xBF\xBD");
     utf8_stream_push(&s, "\xE4", 1, &out);
     utf8_stream_finish(&s, &out);
-    assert_string_equal(out.data, "a中\xEF\xBF\xBD" "b\xEF\xBF\xBD\xEF\xBF\xBD");
+    assert_string_equal(out.data, "a中\xEF\xBF\xBD"
+                                  "b\xEF\xBF\xBD\xEF\xBF\xBD");
     buf_free(&out);
 }
 
 static void streams_do_not_depend_on_cuts(void **state)
 {
-    static const unsigned char alphabet[] = {
-        'a', 0x80, 0xBF, 0xC3, 0xA9, 0xE4, 0xB8, 0xAD, 0xF0, 0x9F, 0x92, 0xA9, 0xED, 0xA0, 0xFF, 0xE0};
+    static const unsigned char alphabet[] = {'a', 0x80, 0xBF, 0xC3, 0xA9, 0xE4, 0xB8, 0xAD, 0xF0,
+        0x9F, 0x92, 0xA9, 0xED, 0xA0, 0xFF, 0xE0};
     (void)state;
     srand(1);
     for (int round = 0; round < 20000; round++) {

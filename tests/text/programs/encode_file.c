@@ -3,8 +3,8 @@
  *   encode_file TOKENIZER.json TEXT [plain|specials]
  *   encode_file --time TOKENIZER.json TEXT
  *
- * The text file holds any number of texts, separated by NUL bytes; one line of ids is printed for each. With --time,
- * the processor seconds that encoding the whole file takes.
+ * The text file holds any number of texts, separated by NUL bytes; one line of ids is printed for
+ * each. With --time, the processor seconds that encoding the whole file takes.
  */
 #include "base/file.h"
 #include "text/tokenizer.h"

@@ -1,7 +1,7 @@
 /* normalize.c: prints token map keys, for comparison with Hugging Face normalizers.
  *
- *   normalize TEXTS           the normalised texts of a file; texts and results are separated by NUL bytes
- *   normalize --map TOKENIZER.json    the compressed id of every token
+ *   normalize TEXTS           the normalised texts of a file; texts and results are separated by
+ * NUL bytes normalize --map TOKENIZER.json    the compressed id of every token
  */
 #include "base/file.h"
 #include "text/token_map.h"

@@ -2,7 +2,8 @@
  *
  *   parse_completion DIALECT chat|thinking COMPLETIONS
  *
- * Completions and results are separated by NUL bytes. A result is JSON: reasoning, content, calls, malformed.
+ * Completions and results are separated by NUL bytes. A result is JSON: reasoning, content, calls,
+ * malformed.
  */
 #include "base/file.h"
 #include "text/dsml.h"

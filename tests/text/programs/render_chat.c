@@ -3,7 +3,8 @@
  *   render_chat DIALECT REQUESTS                 the prompts
  *   render_chat DIALECT REQUESTS TOKENIZER.json  their ids, one line each
  *
- * Requests (see chat_from_json) and prompts are separated by NUL bytes. A request that is refused gives "error: REASON".
+ * Requests (see chat_from_json) and prompts are separated by NUL bytes. A request that is refused
+ * gives "error: REASON".
  */
 #include "base/file.h"
 #include "text/chat.h"
@@ -48,7 +49,8 @@ int main(int argc, char **argv)
     struct file_map map;
     struct tokenizer *t = NULL;
     const struct dialect *d = argc >= 3 ? dialect_find(argv[1]) : NULL;
-    if (!d || file_map_open(&map, argv[2], &e) || (argc == 4 && tokenizer_open_json(&t, argv[3], &e))) {
+    if (!d || file_map_open(&map, argv[2], &e) ||
+        (argc == 4 && tokenizer_open_json(&t, argv[3], &e))) {
         fprintf(stderr, "render_chat: %s\n", e.text);
         return 2;
     }
