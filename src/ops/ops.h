@@ -44,6 +44,17 @@ const struct op_info *op_info(enum op op);
 /* Tensor field f of an argument struct; NULL when it is not given. */
 const struct tensor *op_tensor(const void *args, const struct op_field *f);
 
+/* The part of a call that concerns batch rows [first, first + n): tensors whose shape begins with n, m or * are cut.
+ * The cut call is made of what is in *cut and valid as long as that is. */
+enum { OP_MAX_FIELD = 16, OP_MAX_ARGS = 256 };
+struct op_cut {
+    _Alignas(16) unsigned char args[OP_MAX_ARGS];
+    struct tensor view[OP_MAX_FIELD];
+};
+void op_cut_rows(struct op_cut *cut, enum op op, const void *args, int64_t first, int64_t n);
+int64_t op_n_row(enum op op, const void *args); /* batch rows of a call */
+int64_t op_row_values(enum op op, const void *args); /* values of all batched tensors, per batch row */
+
 /* Shapes, types and required fields of a call; 0 when it is sound. Called in front of the table in debug builds. */
 int op_check(enum op op, const void *args, struct err *e);
 

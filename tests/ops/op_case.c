@@ -97,7 +97,6 @@ static int build_tensor(struct op_case *c, int field, struct rng *rng)
     ct->is_used = !has_omission(c->line, f->name);
     if (!ct->is_used)
         return 0;
-    ct->first_letter = *f->shape;
     ct->is_output = f->role != OP_IN && f->role != OP_OPT;
     ct->t.type = read_type(c, f);
     ct->t.name = f->name;
@@ -122,8 +121,6 @@ int case_build(struct op_case *c, enum op op, const char *line, int row_padding,
     *c = (struct op_case){.op = op, .line = line, .row_padding = row_padding};
     const struct op_info *info = op_info(op);
     struct rng rng = rng_of(seed, (uint64_t)op);
-    if (info->n_field > CASE_MAX_FIELD || info->args_bytes > CASE_MAX_ARGS)
-        return -1;
     read_sizes(c);
     for (int f = 0; f < info->n_field; f++)
         if (info->field[f].kind != OP_TENSOR && read_number(c, &info->field[f]))
@@ -136,35 +133,8 @@ int case_build(struct op_case *c, enum op op, const char *line, int row_padding,
 
 void case_free(struct op_case *c)
 {
-    for (int f = 0; f < CASE_MAX_FIELD; f++)
+    for (int f = 0; f < OP_MAX_FIELD; f++)
         free(c->tensor[f].image);
-}
-
-static int is_batched(const struct case_tensor *ct)
-{
-    return ct->is_used && (ct->first_letter == 'n' || ct->first_letter == 'm' || ct->first_letter == '*');
-}
-
-int64_t case_n_batch_row(const struct op_case *c)
-{
-    for (int f = 0; f < CASE_MAX_FIELD; f++)
-        if (is_batched(&c->tensor[f]))
-            return c->tensor[f].t.dim[0];
-    return 0;
-}
-
-/* The argument struct for batch rows [first, first + n); views [CASE_MAX_FIELD] belong to the caller. */
-static void bind_rows(const struct op_case *c, const struct tensor *whole, int64_t first, int64_t n, struct tensor *views,
-    unsigned char *args)
-{
-    memcpy(args, c->args, CASE_MAX_ARGS);
-    for (int f = 0; f < op_info(c->op)->n_field; f++) {
-        if (!c->tensor[f].is_used)
-            continue;
-        views[f] = is_batched(&c->tensor[f]) ? tensor_slice(&whole[f], first, n) : whole[f];
-        const struct tensor *pointer = &views[f];
-        memcpy(args + op_info(c->op)->field[f].offset, &pointer, sizeof pointer);
-    }
 }
 
 static double now(void)
@@ -174,28 +144,35 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static int run_parts(const struct op_case *c, struct backend *be, const struct tensor *whole, const int64_t *parts,
-    struct err *e)
+static void bind(const struct op_case *c, const struct tensor *tensors, unsigned char *args)
 {
-    int64_t all[] = {case_n_batch_row(c), 0}, first = 0;
-    if (!parts)
-        parts = all;
+    memcpy(args, c->args, OP_MAX_ARGS);
+    for (int f = 0; f < op_info(c->op)->n_field; f++) {
+        const struct tensor *pointer = &tensors[f];
+        if (c->tensor[f].is_used)
+            memcpy(args + op_info(c->op)->field[f].offset, &pointer, sizeof pointer);
+    }
+}
+
+static int run_parts(const struct op_case *c, struct backend *be, const void *args, const int64_t *parts, struct err *e)
+{
     be->kind->begin(be, 0);
-    for (; *parts; first += *parts++) {
-        struct tensor views[CASE_MAX_FIELD];
-        _Alignas(16) unsigned char args[CASE_MAX_ARGS];
-        bind_rows(c, whole, first, *parts, views, args);
+    if (!parts)
         op_run(be, c->op, args);
+    for (int64_t first = 0; parts && *parts; first += *parts++) {
+        struct op_cut cut;
+        op_cut_rows(&cut, c->op, args, first, *parts);
+        op_run(be, c->op, cut.args);
     }
     return backend_end(be, e);
 }
 
 int case_run(const struct op_case *c, struct backend *be, const int64_t *parts, struct case_result *result, struct err *e)
 {
-    struct backend_buffer buffer[CASE_MAX_FIELD] = {{0}};
-    struct tensor whole[CASE_MAX_FIELD];
+    struct backend_buffer buffer[OP_MAX_FIELD] = {{0}};
+    struct tensor whole[OP_MAX_FIELD] = {{0}};
     int failed = 0;
-    for (int f = 0; f < CASE_MAX_FIELD && !failed; f++) {
+    for (int f = 0; f < OP_MAX_FIELD && !failed; f++) {
         const struct case_tensor *ct = &c->tensor[f];
         if (!ct->is_used)
             continue;
@@ -205,13 +182,15 @@ int case_run(const struct op_case *c, struct backend *be, const int64_t *parts, 
         whole[f].data = (uint8_t *)buffer[f].data + ct->data_at;
         whole[f].scale = (uint8_t *)buffer[f].data + ct->scale_at;
     }
+    _Alignas(16) unsigned char args[OP_MAX_ARGS];
+    bind(c, whole, args);
     for (int i = 0; i < (result->n_repeat ? result->n_repeat : 1) && !failed; i++) {
         double start = now();
-        failed = run_parts(c, be, whole, parts, e);
+        failed = run_parts(c, be, args, parts, e);
         if (result->seconds)
             result->seconds[i] = now() - start;
     }
-    for (int f = 0; f < CASE_MAX_FIELD; f++) {
+    for (int f = 0; f < OP_MAX_FIELD; f++) {
         if (!failed && buffer[f].data) {
             result->image[f] = malloc((size_t)c->tensor[f].n_byte);
             failed = be->kind->read(be, result->image[f], buffer[f].data, (uint64_t)c->tensor[f].n_byte, e);
@@ -224,7 +203,7 @@ int case_run(const struct op_case *c, struct backend *be, const int64_t *parts, 
 
 void case_result_free(struct case_result *r)
 {
-    for (int f = 0; f < CASE_MAX_FIELD; f++)
+    for (int f = 0; f < OP_MAX_FIELD; f++)
         free(r->image[f]);
     *r = (struct case_result){.seconds = NULL};
 }

@@ -12,7 +12,7 @@
 #include "backend/backend.h"
 #include "base/rng.h"
 
-enum { CASE_MAX_FIELD = 16, CASE_MAX_ARGS = 256, CASE_GUARD = 64 };
+enum { CASE_GUARD = 64 };
 
 /* A tensor of the call: | guard | rows | guard | scales | guard |, as one image of bytes. */
 struct case_tensor {
@@ -20,7 +20,6 @@ struct case_tensor {
     int64_t data_at, scale_at, data_bytes, n_byte;
     uint8_t *image;         /* inputs, and outputs poisoned */
     int is_used, is_output;
-    char first_letter;      /* of its shape: rows of the batch when n, m or * */
 };
 
 struct op_case {
@@ -29,8 +28,8 @@ struct op_case {
     int64_t size[128];
     int64_t star[TENSOR_MAX_DIM];
     int n_star;
-    struct case_tensor tensor[CASE_MAX_FIELD]; /* by field number */
-    _Alignas(16) unsigned char args[CASE_MAX_ARGS];
+    struct case_tensor tensor[OP_MAX_FIELD]; /* by field number */
+    _Alignas(16) unsigned char args[OP_MAX_ARGS];
     int row_padding; /* bytes between the rows of activations */
 };
 
@@ -41,12 +40,11 @@ void case_free(struct op_case *c);
 /* Runs the call on a backend. parts: how many batch rows each call takes, ending with 0; NULL: all at once.
  * Afterwards images[f] holds field f's bytes. Returns -1 with the backend's message. */
 struct case_result {
-    uint8_t *image[CASE_MAX_FIELD];
+    uint8_t *image[OP_MAX_FIELD];
     double *seconds; /* of n_repeat runs, or NULL */
     int n_repeat;
 };
 int case_run(const struct op_case *c, struct backend *be, const int64_t *parts, struct case_result *result, struct err *e);
 void case_result_free(struct case_result *r);
-int64_t case_n_batch_row(const struct op_case *c);
 
 #endif

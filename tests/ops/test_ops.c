@@ -122,7 +122,7 @@ static int compare(struct test *t, const struct op_case *c, const struct target 
 {
     char name[96];
     snprintf(name, sizeof name, "%s %s, %d threads, %s", target->backend, target->be->level, target->n_thread, how);
-    for (int f = 0; f < CASE_MAX_FIELD; f++) {
+    for (int f = 0; f < OP_MAX_FIELD; f++) {
         const struct case_tensor *ct = &c->tensor[f];
         if (!ct->is_used || !memcmp(pair[0]->image[f], pair[1]->image[f], (size_t)ct->n_byte))
             continue;
@@ -136,10 +136,19 @@ static int compare(struct test *t, const struct op_case *c, const struct target 
 
 /* ---- Running ---- */
 
+static int64_t n_batch_row(const struct op_case *c)
+{
+    const struct op_info *info = op_info(c->op);
+    for (int f = 0; f < info->n_field; f++)
+        if (c->tensor[f].is_used && strchr("nm*", *info->field[f].shape))
+            return c->tensor[f].t.dim[0];
+    return 0;
+}
+
 static void run_target(struct test *t, const struct op_case *c, const struct target *target, const struct case_result *expected)
 {
     enum { MAX_ROW = 256 };
-    int64_t n = case_n_batch_row(c), ones[MAX_ROW + 1] = {0}, split[3] = {0};
+    int64_t n = n_batch_row(c), ones[MAX_ROW + 1] = {0}, split[3] = {0};
     struct rng rng = rng_of(t->seed, (uint64_t)n);
     for (int64_t i = 0; i < n && i < MAX_ROW; i++)
         ones[i] = 1;
@@ -170,7 +179,7 @@ static void run_case(struct test *t, struct backend *ref, const struct case_line
             report(t, &c, "ref", "%s", e.text);
     } else {
         const char *fault = NULL;
-        for (int f = 0; f < CASE_MAX_FIELD && !fault; f++)
+        for (int f = 0; f < OP_MAX_FIELD && !fault; f++)
             fault = c.tensor[f].is_used ? misbehaves(&c, f, &expected) : NULL;
         if (fault)
             report(t, &c, "ref", "%s", fault);
