@@ -149,6 +149,28 @@ static int read_keys(struct model_config *c, const struct config_source *source,
     return 0;
 }
 
+static void load(const struct model_config *c, const struct key *key, struct config_value *v)
+{
+    const char *field = (const char *)c + key->offset;
+    *v = (struct config_value){.n = 1, .is_integer = key->kind != FLOAT};
+    if (key->kind == FLOAT)
+        v->f = (double)*(const float *)(const void *)field;
+    else
+        v->i = key->kind == INT ? *(const int *)(const void *)field : *(const int64_t *)(const void *)field;
+    if (v->is_integer)
+        v->f = (double)v->i;
+}
+
+void config_each_number(const struct model_config *c, config_number_fn fn, void *context)
+{
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        struct config_value v;
+        load(c, &keys[i], &v);
+        if (keys[i].is_required || v.f != keys[i].fallback)
+            fn(context, keys[i].spelling[SPELLING_GGUF], &v);
+    }
+}
+
 static int check_fixed(const struct config_source *source, struct err *e)
 {
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) {

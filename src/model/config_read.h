@@ -44,6 +44,9 @@ int config_set_architecture(struct model_config *c, const char *name, struct err
 /* Fills every field that has a key; those that are absent get their default or are an error. Array fields included;
  * engram constants that the source lacks are derived. Does not call config_check. */
 int config_read(struct model_config *c, const struct config_source *source, struct arena *arena, struct err *e);
+/* The way back: every plain number of the list under its GGUF spelling, those left out that a reader would fill in. */
+typedef void (*config_number_fn)(void *context, const char *key, const struct config_value *v);
+void config_each_number(const struct model_config *c, config_number_fn fn, void *context);
 /* The value under the first spelling that is there. */
 int config_find(const struct config_source *source, const char *const spelling[N_SPELLING], struct config_value *v,
     struct err *e);

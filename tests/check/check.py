@@ -29,7 +29,7 @@ INCLUDES = {
     "model": L4,
     "generate": (*L4, "hadal.h"),
     "engine": (*L4, "generate", "hadal.h"),
-    "convert": ("base", "text", "tensor", "format", "hadal.h"),
+    "convert": ("base", "text", "tensor", "format", "model", "hadal.h"),
     "server": ("base", "text", "hadal.h"),
     "agent": ("base", "text", "hadal.h"),
     "cli": ("base", "text", "hadal.h", "convert/convert.h", "server/server.h", "agent/agent.h"),
