@@ -40,7 +40,7 @@ def task_messages(task, workspace, ids):
 
 
 # Families that need more steps are drawn more often.
-WEIGHTS = [{"fix_name": 2, "fix_operator": 2, "follow_path": 2, "copy_value": 1.5,
+WEIGHTS = [{"fix_name": 2, "fix_operator": 2, "follow_path": 2, "copy_value": 1.5, "csv_lookup": 4,
             "rename_function": 1.5}.get(f, 1) for f in FAMILIES]
 
 

@@ -59,7 +59,7 @@ class Story:
     def questions(self):
         """(phrasings, last held out; answer) about this story."""
         h, o = self.hero.name, self.other.name
-        return ((("What did {} find?".format(h), "What was found in the story?",
+        return ((("What was found in the story?", f"What did {h} find?",
                   "What did the story say about a find?"), f"{h} found {self.find}."),
                 (("Who helped in the story?", f"Who helped {h}?", "Which person helped?"),
                  f"{o} helped {h}."),

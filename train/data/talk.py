@@ -7,6 +7,7 @@ tuple of question phrasings the LAST one never occurs in training; `ask` picks i
 
 from . import story
 from .names import COLORS, NOUNS, Names
+from .phrasings import MORE
 from .world import (DAYS, GENERAL, PEOPLE, PLACES, SEASONS, SELF, SMALL_TALK, TOWN, UNKNOWN,
                     UNKNOWN_ANSWER)
 
@@ -131,7 +132,9 @@ class Conversation:
 
     def ask(self, phrasings, **values):
         """One phrasing, filled in: the last one if held out, else any other."""
-        text = phrasings[-1] if self.held_out else self.rng.choice(phrasings[:-1])
+        text = phrasings[-1]
+        if not self.held_out:
+            text = self.rng.choice(phrasings[:-1] + MORE.get(phrasings[0], ()))
         return text.format(town=TOWN, **values)
 
     def vary(self, text):
