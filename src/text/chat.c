@@ -86,12 +86,10 @@ static void put_json(struct writer *w, struct json_object *value)
 static void put_schemas(struct writer *w, struct json_object *tools)
 {
     for (size_t i = 0; i < json_object_array_length(tools); i++) {
-        struct json_object *tool = json_object_array_get_idx(tools, i), *function = NULL;
+        struct json_object *tool = json_object_array_get_idx(tools, i);
+        struct json_object *function = json_text_member(tool, "function");
         put_trusted(w, i ? "\n" : "");
-        if (json_object_is_type(tool, json_type_object) &&
-            json_object_object_get_ex(tool, "function", &function))
-            tool = function;
-        put_json(w, tool);
+        put_json(w, function ? function : tool);
     }
 }
 

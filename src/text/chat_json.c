@@ -12,14 +12,6 @@ struct reader {
     struct arena *arena;
 };
 
-static struct json_object *member(struct json_object *object, const char *key)
-{
-    struct json_object *value = NULL;
-    if (json_object_is_type(object, json_type_object))
-        json_object_object_get_ex(object, key, &value);
-    return value;
-}
-
 static int keep(struct reader *r, struct text from, struct text *to, struct err *e)
 {
     *to = (struct text){arena_copy(r->arena, from.data, from.n_byte), from.n_byte};
@@ -41,7 +33,7 @@ static int keep_buf(struct reader *r, struct buf *from, struct text *to, struct 
 static int read_string(
     struct reader *r, struct json_object *m, const char *key, struct text *to, struct err *e)
 {
-    struct json_object *value = member(m, key);
+    struct json_object *value = json_text_member(m, key);
     if (value && !json_object_is_type(value, json_type_string))
         return err_set(e, ERR_ARGUMENT, "%s must be a string", key);
     return keep(r, json_text_string(value), to, e);
@@ -71,7 +63,7 @@ static int read_tools(struct reader *r, struct json_object *tools, struct text *
 static int read_response_format(
     struct reader *r, struct json_object *format, struct text *to, struct err *e)
 {
-    if (text_is(json_text_string(member(format, "type")), "text"))
+    if (text_is(json_text_string(json_text_member(format, "type")), "text"))
         format = NULL;
     return read_json(r, format, to, e);
 }
@@ -83,11 +75,11 @@ static int read_parts(struct buf *out, struct json_object *parts, int names_othe
     int n = 0;
     for (size_t i = 0; i < json_object_array_length(parts); i++) {
         struct json_object *part = json_object_array_get_idx(parts, i);
-        struct text type = json_text_string(member(part, "type"));
-        struct text text = json_text_string(member(part, "text"));
+        struct text type = json_text_string(json_text_member(part, "type"));
+        struct text text = json_text_string(json_text_member(part, "text"));
         int is_text = text_is(type, "text");
         if (!type.n_byte ||
-            (is_text && !json_object_is_type(member(part, "text"), json_type_string)))
+            (is_text && !json_object_is_type(json_text_member(part, "text"), json_type_string)))
             return err_set(e, ERR_ARGUMENT, "content part %zu has no type or no text", i);
         if (!is_text && !names_others)
             continue;
@@ -103,7 +95,7 @@ static int read_parts(struct buf *out, struct json_object *parts, int names_othe
 static int read_content(
     struct reader *r, struct json_object *m, struct chat_message *to, struct err *e)
 {
-    struct json_object *content = member(m, "content");
+    struct json_object *content = json_text_member(m, "content");
     struct buf text = {0};
     if (!json_object_is_type(content, json_type_array))
         return read_string(r, m, "content", &to->content, e);
@@ -119,9 +111,9 @@ static int read_content(
 static int read_call(
     struct reader *r, struct json_object *call, struct chat_call *to, struct err *e)
 {
-    struct json_object *function = member(call, "function");
-    struct json_object *arguments = member(function, "arguments");
-    if (!json_object_is_type(member(function, "name"), json_type_string))
+    struct json_object *function = json_text_member(call, "function");
+    struct json_object *arguments = json_text_member(function, "arguments");
+    if (!json_object_is_type(json_text_member(function, "name"), json_type_string))
         return err_set(e, ERR_ARGUMENT, "function.name is missing");
     if (read_string(r, call, "id", &to->id, e) || read_string(r, function, "name", &to->name, e))
         return -1;
@@ -161,7 +153,7 @@ static int read_role(struct json_object *m, enum chat_role *role, struct err *e)
 {
     static const char *const names[] = {
         "system", "developer", "user", "assistant", "tool", "latest_reminder"};
-    struct text name = json_text_string(member(m, "role"));
+    struct text name = json_text_string(json_text_member(m, "role"));
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (text_is(name, names[i])) {
             *role = (enum chat_role)i;
@@ -179,14 +171,15 @@ static int read_message(
     if (!json_object_is_type(m, json_type_object))
         return err_set(e, ERR_ARGUMENT, "a message must be an object");
     if (read_role(m, &to->role, e) || read_content(r, m, to, e) ||
-        read_string(
-            r, m, member(m, "reasoning") ? "reasoning" : "reasoning_content", &to->reasoning, e) ||
+        read_string(r, m, json_text_member(m, "reasoning") ? "reasoning" : "reasoning_content",
+            &to->reasoning, e) ||
         read_string(r, m, "tool_call_id", &to->call_id, e) ||
-        read_string(r, m, "task", &to->task, e) || read_calls(r, member(m, "tool_calls"), to, e) ||
-        read_tools(r, member(m, "tools"), &to->tools, e) ||
-        read_response_format(r, member(m, "response_format"), &to->response_format, e))
+        read_string(r, m, "task", &to->task, e) ||
+        read_calls(r, json_text_member(m, "tool_calls"), to, e) ||
+        read_tools(r, json_text_member(m, "tools"), &to->tools, e) ||
+        read_response_format(r, json_text_member(m, "response_format"), &to->response_format, e))
         return -1;
-    to->is_open = json_object_get_boolean(member(m, "wo_eos"));
+    to->is_open = json_object_get_boolean(json_text_member(m, "wo_eos"));
     return 0;
 }
 
@@ -195,8 +188,8 @@ static int read_message(
 static int read_settings(struct reader *r, struct json_object *root, struct err *e)
 {
     struct text tools, format;
-    if (read_tools(r, member(root, "tools"), &tools, e) ||
-        read_response_format(r, member(root, "response_format"), &format, e))
+    if (read_tools(r, json_text_member(root, "tools"), &tools, e) ||
+        read_response_format(r, json_text_member(root, "response_format"), &format, e))
         return -1;
     struct chat_message *first = r->request->messages; /* one is free in front of the list */
     if (!tools.n_byte && !format.n_byte)
@@ -226,20 +219,21 @@ static int read_effort(struct reader *r, struct json_object *effort, struct err 
 
 static int read_options(struct reader *r, struct json_object *root, struct err *e)
 {
-    struct json_object *thinking = member(root, "thinking"), *drop = member(root, "drop_thinking");
+    struct json_object *thinking = json_text_member(root, "thinking"),
+                       *drop = json_text_member(root, "drop_thinking");
     r->request->has_thinking = thinking != NULL;
     if ((thinking && !json_object_is_type(thinking, json_type_boolean)) ||
         (drop && !json_object_is_type(drop, json_type_boolean)))
         return err_set(e, ERR_ARGUMENT, "thinking and drop_thinking must be true or false");
     r->request->options.is_thinking = json_object_get_boolean(thinking);
     r->request->options.keeps_reasoning = drop && !json_object_get_boolean(drop);
-    return read_effort(r, member(root, "reasoning_effort"), e);
+    return read_effort(r, json_text_member(root, "reasoning_effort"), e);
 }
 
 static int read_request(struct reader *r, struct json_object *root, struct err *e)
 {
     struct json_object *list =
-        json_object_is_type(root, json_type_array) ? root : member(root, "messages");
+        json_object_is_type(root, json_type_array) ? root : json_text_member(root, "messages");
     size_t n = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
     if (!n || n > CHAT_MAX_MESSAGE)
         return err_set(e, ERR_ARGUMENT, "messages must be an array of 1 to %d", CHAT_MAX_MESSAGE);

@@ -169,6 +169,14 @@ int json_text_is_valid(struct text text)
     return is_valid;
 }
 
+struct json_object *json_text_member(struct json_object *object, const char *key)
+{
+    struct json_object *value = NULL;
+    if (json_object_is_type(object, json_type_object))
+        json_object_object_get_ex(object, key, &value);
+    return value;
+}
+
 struct text json_text_string(struct json_object *value)
 {
     if (!json_object_is_type(value, json_type_string))

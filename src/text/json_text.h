@@ -29,6 +29,9 @@ void json_text_write_string(struct buf *out, struct text text);
 /* The inside of a quoted string; a text may be escaped in parts. */
 void json_text_escape(struct buf *out, struct text text);
 
+/* A member of an object; NULL when there is none, when it is null and when this is no object. */
+struct json_object *json_text_member(struct json_object *object, const char *key);
+
 /* The text of a string value; empty for any other type. */
 struct text json_text_string(struct json_object *value);
 

@@ -8,9 +8,15 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
-/* Limits for one match, so that a pattern from a file cannot run away. The DeepSeek patterns need
- * few steps and no stack, whatever the text: their repeats are of single characters. */
-enum { MATCH_LIMIT = 50000000, HEAP_LIMIT_KIB = 65536, JIT_STACK_BYTES = 1 << 20 };
+/* Limits for one match, so that a pattern from a file cannot run away. The DeepSeek patterns need a
+ * few steps for every byte and no stack, whatever the text: their repeats are of single characters.
+ */
+enum {
+    MATCH_STEPS = 1 << 20,
+    MATCH_STEPS_PER_BYTE = 64,
+    HEAP_KIB = 65536,
+    JIT_STACK_BYTES = 1 << 20
+};
 
 /* DeepSeek since V3: digits by threes; Chinese and Japanese runs; words, punctuation, spaces. */
 static const struct text deepseek_patterns[] = {
@@ -128,8 +134,9 @@ struct cutter {
     void *user;
 };
 
-static int cutter_open(struct cutter *c, struct err *e)
+static int cutter_open(struct cutter *c, size_t n_byte, struct err *e)
 {
+    uint64_t n_step = MATCH_STEPS + (uint64_t)n_byte * MATCH_STEPS_PER_BYTE;
     int is_complete = 1;
     c->limits = pcre2_match_context_create(c->p->memory);
     c->stack = pcre2_jit_stack_create(32 * 1024, JIT_STACK_BYTES, c->p->memory);
@@ -139,8 +146,8 @@ static int cutter_open(struct cutter *c, struct err *e)
     }
     if (!c->limits || !is_complete)
         return err_set(e, ERR_MEMORY, "no memory to cut text");
-    pcre2_set_match_limit(c->limits, MATCH_LIMIT);
-    pcre2_set_heap_limit(c->limits, HEAP_LIMIT_KIB);
+    pcre2_set_match_limit(c->limits, n_step < UINT32_MAX ? (uint32_t)n_step : UINT32_MAX);
+    pcre2_set_heap_limit(c->limits, HEAP_KIB);
     if (c->stack)
         pcre2_jit_stack_assign(c->limits, NULL, c->stack);
     return 0;
@@ -215,7 +222,7 @@ int pretokenize(const struct pretokenizer *p, struct text text, pretokenize_take
     struct err *e)
 {
     struct cutter c = {.p = p, .take = take, .user = user};
-    int rc = cutter_open(&c, e);
+    int rc = cutter_open(&c, text.n_byte, e);
     while (!rc && text.n_byte) {
         size_t n = utf8_valid_prefix(text.data, text.n_byte);
         rc = cut(&c, 0, (struct text){text.data, n}, e);

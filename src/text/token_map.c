@@ -258,10 +258,7 @@ struct numbering {
 
 static int32_t number_of(struct numbering *s, struct text key)
 {
-    uint64_t hash = 0xCBF29CE484222325u; /* FNV-1a */
-    for (size_t i = 0; i < key.n_byte; i++)
-        hash = (hash ^ (uint8_t)key.data[i]) * 0x100000001B3u;
-    uint32_t slot = (uint32_t)(hash ^ hash >> 32) & s->mask;
+    uint32_t slot = text_hash(key) & s->mask;
     while (s->slots[slot] >= 0 && !text_equal(s->keys[s->slots[slot]], key))
         slot = (slot + 1) & s->mask;
     if (s->slots[slot] < 0) {

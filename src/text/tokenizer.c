@@ -225,6 +225,7 @@ int tokenizer_encode_spans(const struct tokenizer *t, struct text text, struct t
     struct token_list *out, struct err *e)
 {
     struct encoder c = {.t = t, .out = out};
+    text.data = text.n_byte ? text.data : "";
     int rc = encode_all(&c, text, allowed, e);
     bpe_scratch_free(&c.scratch);
     return rc;

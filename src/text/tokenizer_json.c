@@ -30,22 +30,14 @@ struct builder {
     int n_pattern;
 };
 
-static struct json_object *member(struct json_object *object, const char *key)
-{
-    struct json_object *value = NULL;
-    if (json_object_is_type(object, json_type_object))
-        json_object_object_get_ex(object, key, &value);
-    return value;
-}
-
 static int is_true(struct json_object *object, const char *key)
 {
-    return json_object_get_boolean(member(object, key));
+    return json_object_get_boolean(json_text_member(object, key));
 }
 
 static int has_type(struct json_object *object, const char *type)
 {
-    return text_is(json_text_string(member(object, "type")), type);
+    return text_is(json_text_string(json_text_member(object, "type")), type);
 }
 
 /* Absent, null, false, "" and [] all mean that a feature is off. */
@@ -69,19 +61,20 @@ static int refuse_features(struct json_object *root, struct err *e)
 {
     static const char *const features[] = {"dropout", "unk_token", "continuing_subword_prefix",
         "end_of_word_suffix", "byte_fallback", "ignore_merges"};
-    struct json_object *model = member(root, "model"), *normalizer = member(root, "normalizer");
+    struct json_object *model = json_text_member(root, "model"),
+                       *normalizer = json_text_member(root, "normalizer");
     if (!has_type(model, "BPE"))
         return err_set(e, ERR_UNSUPPORTED, "model type is \"%s\", expected \"BPE\"",
-            shown_text(json_text_string(member(model, "type"))).text);
+            shown_text(json_text_string(json_text_member(model, "type"))).text);
     for (size_t i = 0; i < sizeof features / sizeof *features; i++)
-        if (!is_off(member(model, features[i])))
+        if (!is_off(json_text_member(model, features[i])))
             return err_set(
                 e, ERR_UNSUPPORTED, "model feature \"%s\" is not supported", features[i]);
     int is_empty_sequence =
-        has_type(normalizer, "Sequence") && is_off(member(normalizer, "normalizers"));
+        has_type(normalizer, "Sequence") && is_off(json_text_member(normalizer, "normalizers"));
     if (normalizer && !is_empty_sequence)
         return err_set(e, ERR_UNSUPPORTED, "normalizer \"%s\" is not supported",
-            shown_text(json_text_string(member(normalizer, "type"))).text);
+            shown_text(json_text_string(json_text_member(normalizer, "type"))).text);
     return 0;
 }
 
@@ -89,8 +82,8 @@ static int refuse_features(struct json_object *root, struct err *e)
 
 static int read_split(struct builder *b, struct json_object *step, struct err *e)
 {
-    struct json_object *regex = member(member(step, "pattern"), "Regex");
-    struct text behavior = json_text_string(member(step, "behavior"));
+    struct json_object *regex = json_text_member(json_text_member(step, "pattern"), "Regex");
+    struct text behavior = json_text_string(json_text_member(step, "behavior"));
     if (!json_object_is_type(regex, json_type_string))
         return err_set(e, ERR_UNSUPPORTED, "Split without a Regex pattern is not supported");
     if (!text_is(behavior, "Isolated") || is_true(step, "invert"))
@@ -108,8 +101,8 @@ static int read_step(struct builder *b, struct json_object *step, int is_last, s
         return has_type(step, "Split")
                    ? read_split(b, step, e)
                    : err_set(e, ERR_UNSUPPORTED, "pre-tokenizer step \"%s\", expected \"Split\"",
-                         shown_text(json_text_string(member(step, "type"))).text);
-    struct json_object *use_regex = member(step, "use_regex"); /* default: true */
+                         shown_text(json_text_string(json_text_member(step, "type"))).text);
+    struct json_object *use_regex = json_text_member(step, "use_regex"); /* default: true */
     if (!has_type(step, "ByteLevel") || !use_regex || json_object_get_boolean(use_regex) ||
         is_true(step, "add_prefix_space"))
         return err_set(e, ERR_UNSUPPORTED,
@@ -119,12 +112,12 @@ static int read_step(struct builder *b, struct json_object *step, int is_last, s
 
 static int read_pre_tokenizer(struct builder *b, struct json_object *pre, struct err *e)
 {
-    struct json_object *steps = member(pre, "pretokenizers");
+    struct json_object *steps = json_text_member(pre, "pretokenizers");
     size_t n = json_object_is_type(steps, json_type_array) ? json_object_array_length(steps) : 0;
     if (!has_type(pre, "Sequence") || n < 2)
         return err_set(e, ERR_UNSUPPORTED,
             "pre_tokenizer \"%s\", expected a Sequence of Split and ByteLevel",
-            shown_text(json_text_string(member(pre, "type"))).text);
+            shown_text(json_text_string(json_text_member(pre, "type"))).text);
     for (size_t i = 0; i < n; i++)
         if (read_step(b, json_object_array_get_idx(steps, i), i + 1 == n, e))
             return -1;
@@ -165,8 +158,8 @@ static int read_vocab(struct builder *b, struct json_object *vocab, struct err *
 
 static int read_added(struct builder *b, struct json_object *added, struct err *e)
 {
-    struct text content = json_text_string(member(added, "content"));
-    int32_t id = token_id(b, member(added, "id"), content, e);
+    struct text content = json_text_string(json_text_member(added, "content"));
+    int32_t id = token_id(b, json_text_member(added, "id"), content, e);
     if (id < 0)
         return -1;
     if (is_true(added, "single_word") || is_true(added, "lstrip") || is_true(added, "rstrip"))
@@ -184,8 +177,8 @@ static int read_added(struct builder *b, struct json_object *added, struct err *
 
 static int read_tokens(struct builder *b, struct json_object *root, struct err *e)
 {
-    struct json_object *vocab = member(member(root, "model"), "vocab");
-    struct json_object *added = member(root, "added_tokens");
+    struct json_object *vocab = json_text_member(json_text_member(root, "model"), "vocab");
+    struct json_object *added = json_text_member(root, "added_tokens");
     if (!json_object_is_type(vocab, json_type_object) ||
         (added && !json_object_is_type(added, json_type_array)))
         return err_set(e, ERR_FORMAT, "model.vocab must be an object and added_tokens an array");
@@ -257,8 +250,10 @@ static int32_t find_control(const struct builder *b, const char *literal)
 
 static int build(struct tokenizer **t, struct builder *b, struct json_object *root, struct err *e)
 {
-    if (refuse_features(root, e) || read_pre_tokenizer(b, member(root, "pre_tokenizer"), e) ||
-        read_tokens(b, root, e) || read_merges(b, member(member(root, "model"), "merges"), e))
+    if (refuse_features(root, e) ||
+        read_pre_tokenizer(b, json_text_member(root, "pre_tokenizer"), e) ||
+        read_tokens(b, root, e) ||
+        read_merges(b, json_text_member(json_text_member(root, "model"), "merges"), e))
         return -1;
     struct tokenizer_source source = {
         .n_token = b->n_token,

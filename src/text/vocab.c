@@ -6,18 +6,10 @@
 
 #include <stdlib.h>
 
-static uint32_t hash_bytes(struct text t)
-{
-    uint64_t h = 0xCBF29CE484222325u; /* FNV-1a */
-    for (size_t i = 0; i < t.n_byte; i++)
-        h = (h ^ (uint8_t)t.data[i]) * 0x100000001B3u;
-    return (uint32_t)(h ^ h >> 32);
-}
-
 /* The slot that holds `bytes`, or the empty one where they belong. */
 static uint32_t slot_of(const struct vocab *v, struct text bytes)
 {
-    uint32_t slot = hash_bytes(bytes) & v->slot_mask;
+    uint32_t slot = text_hash(bytes) & v->slot_mask;
     while (v->slots[slot] >= 0 && !text_equal(v->bytes[v->slots[slot]], bytes))
         slot = (slot + 1) & v->slot_mask;
     return slot;

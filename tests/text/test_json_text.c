@@ -109,6 +109,8 @@ static void refused(void **state)
         if (!strstr(e.text, cases[i].reason))
             fail_msg("%s: %s", cases[i].text, e.text);
     }
+    struct json_object *value;
+    assert_int_equal(json_text_read(&value, (struct text){NULL, 0}, NULL), -1);
     assert_true(json_text_is_valid(text_of("18446744073709551616")));
 }
 

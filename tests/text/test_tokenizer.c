@@ -213,6 +213,7 @@ static void special_tokens(void **state)
     check_ids(t, "x<a>", TOKENIZER_SPECIALS, "{x<}[a][>]"); /* leftmost */
     check_ids(t, "<a><ab<a", TOKENIZER_SPECIALS, "{<a>}{<ab}[<][a]");
     check_ids(t, "", TOKENIZER_SPECIALS, "");
+    check_ids(t, NULL, TOKENIZER_SPECIALS, "");
     assert_int_equal(tokenizer_special(t, text_of("<ab")), 256 + 4 + 2);
     assert_int_equal(tokenizer_special(t, text_of("<")), -1);
     assert_int_equal(tokenizer_special(t, text_of("hello")), -1);

@@ -26,7 +26,7 @@ static void write_file(struct buf *out)
         "\"single_word\":false,\"lstrip\":false,\"rstrip\":false,\"normalized\":false}],"
         "\"normalizer\":null,\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[" SPLIT
         "," BYTE_LEVEL "]},\"model\":{\"type\":\"BPE\",\"dropout\":null,\"byte_fallback\":false,"
-                       "\"merges\":[\"h e\"],\"vocab\":{");
+        "\"merges\":[\"h e\"],\"vocab\":{");
     for (int32_t id = 0; id < s->source.n_token; id++) {
         buf_text(out, id ? "," : "");
         json_text_write_string(out, s->tokens[id]);
