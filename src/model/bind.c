@@ -240,18 +240,18 @@ static int check_expert_ids(const struct tensor *t, int n_expert, const char *pa
     return 0;
 }
 
-int bind_weights(struct model_weights *w, const struct model_config *c, const struct plan *p,
-    const struct tensor_source *source, struct arena *arena, uint64_t *n_byte, struct err *e)
+int bind_weights(struct bind_target *target, const struct tensor_source *source, struct err *e)
 {
-    struct binding b = {w, source, arena, 0, e};
-    *w = (struct model_weights){0};
-    if (weights_each_slot(c, p, bind_slot, &b))
+    struct binding b = {target->weights, source, target->arena, 0, e};
+    const struct model_config *c = target->config;
+    *target->weights = (struct model_weights){0};
+    if (weights_each_slot(c, target->plan, bind_slot, &b))
         return -1;
     for (int layer = 0; layer < c->n_layer; layer++) {
-        const struct tensor *t = &w->layer[layer].ffn_gate_tid2eid;
+        const struct tensor *t = &target->weights->layer[layer].ffn_gate_tid2eid;
         if (t->n_dim && check_expert_ids(t, c->n_expert, source->path, e))
             return -1;
     }
-    *n_byte = b.n_byte;
+    target->n_byte = b.n_byte;
     return 0;
 }

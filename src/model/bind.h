@@ -23,9 +23,15 @@ struct tensor_source {
     int (*find)(const void *context, const char *name, struct stored_tensor *t);
 };
 
-/* Binds every tensor that the model must have. Arrays and copies of misaligned data live in the arena. *n_byte receives
- * the bytes of all of them, scales included. */
-int bind_weights(struct model_weights *w, const struct model_config *c, const struct plan *p,
-    const struct tensor_source *source, struct arena *arena, uint64_t *n_byte, struct err *e);
+/* What is bound, and into what. */
+struct bind_target {
+    const struct model_config *config;
+    const struct plan *plan;
+    struct model_weights *weights;
+    struct arena *arena; /* for arrays of addresses and for copies of misaligned data */
+    uint64_t n_byte;     /* receives the bytes of all tensors, scales included */
+};
+/* Binds every tensor that the model must have. */
+int bind_weights(struct bind_target *target, const struct tensor_source *source, struct err *e);
 
 #endif

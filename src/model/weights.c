@@ -137,7 +137,10 @@ static int bind(struct model_file *f, const struct tensor_source *source, struct
         return err_set(e, ERR_UNSUPPORTED, "%s: chat dialect %s is not known", source->path, f->config.dialect);
     if (plan_make(&f->plan, &f->config, e))
         return err_wrap(e, "%s", source->path);
-    return bind_weights(&f->weights, &f->config, &f->plan, source, &f->arena, &f->weight_bytes, e);
+    struct bind_target target = {&f->config, &f->plan, &f->weights, &f->arena, 0};
+    int failed = bind_weights(&target, source, e);
+    f->weight_bytes = target.n_byte;
+    return failed;
 }
 
 static int open_folder(struct model_file *f, const char *folder, struct err *e)
