@@ -70,6 +70,7 @@ const struct case_line test_cases[] = {
     {OP_index_select, "n=5 k=12 h=4 d=32 S=2 c=203 b=9 block_size=8 scale=0.1 -make_block -n_make_block"},
     {OP_index_select, "n=3 k=50 h=4 d=128 S=1 c=3000 B=20 block_size=8 scale=0.1 keys:BF16 -block -n_block"},
     {OP_index_select, "n=2 k=50 h=4 d=128 S=1 c=3000 b=90 block_size=8 scale=0.1 -make_block -n_make_block"},
+    {OP_index_select, "n=3 k=5 h=2 d=16 S=1 c=60 b=3 B=4 block_size=8 scale=0.1"},
     {OP_index_select, "n=40 k=20 h=4 d=32 S=3 c=90 B=8 block_size=8 scale=0.1 -block -n_block"},
     {OP_attend, "n=5 h=3 d=64 S=2 R=40 c=50 k=16 window=32 scale=0.125"},
     {OP_attend, "n=4 h=2 d=37 S=2 R=9 c=20 window=8 scale=0.2 -rows"},

@@ -1,0 +1,249 @@
+/* kernel_formats.h: weight formats decoded 32 values at a time into registers. Included once per instruction set, after
+ * a vec_*.h.
+ *
+ * For every format: NAME_head reads a block's scales, NAME_load gives values 32 g .. 32 g + 31 of the block with the
+ * float operations of the scalar decoder (tensor/decode.h), in its order. DEFINE_FORMAT makes two kernels of them: decode
+ * (to memory) and dot4 (four weight rows against one activation row, lane sums).
+ */
+#ifndef HADAL_BACKEND_CPU_KERNEL_FORMATS_H
+#define HADAL_BACKEND_CPU_KERNEL_FORMATS_H
+
+#include "backend/cpu/micro.h"
+#include "tensor/round.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+/* What a block's loads need: its codes and its scales (minima) per sub-block. */
+struct head {
+    const uint8_t *codes, *high;
+    float scale[16], minimum[16];
+};
+
+/* ---- Plain values: blocks of 32, no scales ---- */
+
+VEC void plain4_head(const uint8_t *block, const uint8_t *scale, int64_t b, struct head *h)
+{
+    (void)scale;
+    (void)b;
+    h->codes = block;
+}
+
+#define f32_head plain4_head
+#define f16_head plain4_head
+#define bf16_head plain4_head
+
+VEC void f32_load(const struct head *h, int g, v16 out[2])
+{
+    (void)g;
+    out[0] = v16_load((const float *)(const void *)h->codes);
+    out[1] = v16_load((const float *)(const void *)(h->codes + 64));
+}
+
+VEC void f16_load(const struct head *h, int g, v16 out[2])
+{
+    (void)g;
+    out[0] = v16_from_f16(h->codes);
+    out[1] = v16_from_f16(h->codes + 32);
+}
+
+VEC void bf16_load(const struct head *h, int g, v16 out[2])
+{
+    (void)g;
+    out[0] = v16_from_bf16(h->codes);
+    out[1] = v16_from_bf16(h->codes + 32);
+}
+
+/* ---- One scale per 32 values ---- */
+
+VEC void q8_0_head(const uint8_t *block, const uint8_t *scale, int64_t b, struct head *h)
+{
+    (void)scale;
+    (void)b;
+    h->codes = block + 2;
+    h->scale[0] = vec_f16_to_float(block);
+}
+
+VEC void q8_0_load(const struct head *h, int g, v16 out[2])
+{
+    (void)g;
+    v16 d = v16_set(h->scale[0]);
+    out[0] = v16_mul(d, v16_from_i8(b16_load(h->codes)));
+    out[1] = v16_mul(d, v16_from_i8(b16_load(h->codes + 16)));
+}
+
+/* High bytes of the f16 numbers 0, .5, 1, 1.5, 2, 3, 4, 6 and their negatives */
+static const uint8_t e2m1_high[16] = {0, 0x38, 0x3c, 0x3e, 0x40, 0x42, 0x44, 0x46, 0x80, 0xb8, 0xbc, 0xbe, 0xc0, 0xc2, 0xc4, 0xc6};
+
+VEC void mxfp4_head(const uint8_t *block, const uint8_t *scale, int64_t b, struct head *h)
+{
+    (void)scale;
+    (void)b;
+    h->codes = block + 1;
+    h->scale[0] = e8m0_to_float(block[0]);
+}
+
+VEC void mxfp4_load(const struct head *h, int g, v16 out[2])
+{
+    (void)g;
+    v16 d = v16_set(h->scale[0]);
+    b16 codes = b16_load(h->codes), table = b16_load(e2m1_high);
+    out[0] = v16_mul(d, v16_from_f16_high(b16_lookup(table, b16_bits(codes, 0, 15))));
+    out[1] = v16_mul(d, v16_from_f16_high(b16_lookup(table, b16_bits(codes, 4, 15))));
+}
+
+VEC void fp4_row_head(const uint8_t *block, const uint8_t *scale, int64_t b, struct head *h)
+{
+    h->codes = block;
+    h->scale[0] = e8m0_to_float(scale[b]);
+}
+
+VEC void fp4_row_load(const struct head *h, int g, v16 out[2])
+{
+    (void)g;
+    v16 d = v16_set(h->scale[0]);
+    b16 codes = b16_load(h->codes), table = b16_load(e2m1_high);
+    b16 even = b16_lookup(table, b16_bits(codes, 0, 15)), odd = b16_lookup(table, b16_bits(codes, 4, 15));
+    out[0] = v16_mul(d, v16_from_f16_high(b16_zip_low(even, odd)));
+    out[1] = v16_mul(d, v16_from_f16_high(b16_zip_high(even, odd)));
+}
+
+VEC void fp8_head(const uint8_t *block, const uint8_t *scale, int64_t b, struct head *h)
+{
+    h->codes = block;
+    h->scale[0] = 256.0f * e8m0_to_float(scale[b]);
+}
+
+VEC void fp8_128_head(const uint8_t *block, const uint8_t *scale, int64_t b, struct head *h)
+{
+    fp8_head(block, scale, b / 4, h);
+    h->codes = block;
+}
+
+VEC void fp8_load(const struct head *h, int g, v16 out[2])
+{
+    (void)g;
+    v16 d = v16_set(h->scale[0]);
+    out[0] = v16_mul(v16_from_e4m3_256th(b16_load(h->codes)), d);
+    out[1] = v16_mul(v16_from_e4m3_256th(b16_load(h->codes + 16)), d);
+}
+
+#define fp8_128_load fp8_load
+
+/* ---- K-quants: 256 values, sub-blocks with small integer scales ---- */
+
+VEC void q2_k_head(const uint8_t *block, const uint8_t *scale, int64_t b, struct head *h)
+{
+    (void)scale;
+    (void)b;
+    float d = vec_f16_to_float(block + 80), dmin = vec_f16_to_float(block + 82);
+    b16 packed = b16_load(block);
+    h->codes = block + 16;
+    v16_store(h->scale, v16_mul(v16_set(d), v16_from_u8(b16_bits(packed, 0, 15))));
+    v16_store(h->minimum, v16_mul(v16_set(dmin), v16_from_u8(b16_bits(packed, 4, 15))));
+}
+
+VEC void q2_k_load(const struct head *h, int g, v16 out[2])
+{
+    const uint8_t *codes = h->codes + 32 * (g / 4);
+    int shift = 2 * (g % 4);
+    for (int i = 0; i < 2; i++) {
+        v16 q = v16_from_u8(b16_bits(b16_load(codes + 16 * i), shift, 3));
+        out[i] = v16_sub(v16_mul(v16_set(h->scale[2 * g + i]), q), v16_set(h->minimum[2 * g + i]));
+    }
+}
+
+VEC void q3_k_head(const uint8_t *block, const uint8_t *scale, int64_t b, struct head *h)
+{
+    (void)scale;
+    (void)b;
+    const uint8_t *packed = block + 96;
+    float d = vec_f16_to_float(block + 108);
+    h->high = block;
+    h->codes = block + 32;
+    for (int s = 0; s < 16; s++) {
+        int low = packed[s % 8] >> (s < 8 ? 0 : 4) & 15, high = packed[8 + s % 4] >> 2 * (s / 4) & 3;
+        h->scale[s] = d * (float)((low | high << 4) - 32);
+    }
+}
+
+VEC void q3_k_load(const struct head *h, int g, v16 out[2])
+{
+    for (int i = 0; i < 2; i++) {
+        b16 low = b16_bits(b16_load(h->codes + 32 * (g / 4) + 16 * i), 2 * (g % 4), 3);
+        b16 high = b16_bits(b16_load(h->high + 16 * i), g, 1); /* set: nothing is taken off; else 4 */
+        b16 q = b16_sub(b16_or(low, b16_up(high, 2)), b16_set(4));
+        out[i] = v16_mul(v16_set(h->scale[2 * g + i]), v16_from_i8(q));
+    }
+}
+
+VEC void q4_q5_head(const uint8_t *block, struct head *h)
+{
+    float d = vec_f16_to_float(block), dmin = vec_f16_to_float(block + 2);
+    for (int s = 0; s < 8; s++) {
+        const uint8_t *p = block + 4 + s % 4;
+        int scale = s < 4 ? p[0] & 63 : (p[8] & 15) | (p[0] >> 6) << 4;
+        int minimum = s < 4 ? p[4] & 63 : p[8] >> 4 | (p[4] >> 6) << 4;
+        h->scale[s] = d * (float)scale;
+        h->minimum[s] = dmin * (float)minimum;
+    }
+}
+
+VEC void q4_k_head(const uint8_t *block, const uint8_t *scale, int64_t b, struct head *h)
+{
+    (void)scale;
+    (void)b;
+    q4_q5_head(block, h);
+    h->codes = block + 16;
+}
+
+VEC void q4_k_load(const struct head *h, int g, v16 out[2])
+{
+    v16 d = v16_set(h->scale[g]), minimum = v16_set(h->minimum[g]);
+    for (int i = 0; i < 2; i++) {
+        b16 q = b16_bits(b16_load(h->codes + 32 * (g / 2) + 16 * i), 4 * (g % 2), 15);
+        out[i] = v16_sub(v16_mul(d, v16_from_u8(q)), minimum);
+    }
+}
+
+VEC void q5_k_head(const uint8_t *block, const uint8_t *scale, int64_t b, struct head *h)
+{
+    (void)scale;
+    (void)b;
+    q4_q5_head(block, h);
+    h->high = block + 16;
+    h->codes = block + 48;
+}
+
+VEC void q5_k_load(const struct head *h, int g, v16 out[2])
+{
+    v16 d = v16_set(h->scale[g]), minimum = v16_set(h->minimum[g]);
+    for (int i = 0; i < 2; i++) {
+        b16 low = b16_bits(b16_load(h->codes + 32 * (g / 2) + 16 * i), 4 * (g % 2), 15);
+        b16 high = b16_up(b16_bits(b16_load(h->high + 16 * i), g, 1), 4);
+        out[i] = v16_sub(v16_mul(d, v16_from_u8(b16_or(low, high))), minimum);
+    }
+}
+
+VEC void q6_k_head(const uint8_t *block, const uint8_t *scale, int64_t b, struct head *h)
+{
+    (void)scale;
+    (void)b;
+    h->codes = block;
+    h->high = block + 128;
+    v16_store(h->scale, v16_mul(v16_set(vec_f16_to_float(block + 208)), v16_from_i8(b16_load(block + 192))));
+}
+
+VEC void q6_k_load(const struct head *h, int g, v16 out[2])
+{
+    int half = g / 4, j = g % 4;
+    for (int i = 0; i < 2; i++) {
+        b16 low = b16_bits(b16_load(h->codes + 64 * half + 32 * (j % 2) + 16 * i), j < 2 ? 0 : 4, 15);
+        b16 high = b16_up(b16_bits(b16_load(h->high + 32 * half + 16 * i), 2 * j, 3), 4);
+        b16 q = b16_sub(b16_or(low, high), b16_set(32));
+        out[i] = v16_mul(v16_set(h->scale[2 * g + i]), v16_from_i8(q));
+    }
+}
+
+#endif
