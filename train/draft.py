@@ -1,15 +1,12 @@
 """Train and measure the DSpark stages of a finished backbone (dspark.md section 8).
 
-  python -m train.draft --dialect v41 --work /tmp/v41 --seconds 100
-
 The backbone is frozen and runs in the same forward pass. Data: the training rows, and rows that the backbone continued itself.
 """
-import argparse
 import json
 import os
 import time
 import torch
-from . import optim, train
+from . import optim
 from .feed import Sampler
 from .generate import Generator
 from .reference import basics, dspark
@@ -17,7 +14,7 @@ from .reference.basics import hot
 from .reference.model import Batch, Run, backbone
 
 
-def own_rows(trainer, sampler, n, temperature, max_new=160):
+def own_rows(trainer, sampler, n, temperature, max_new=128):
     """n rows whose documents the backbone continued itself: (ids, start, weight) like the sampler's."""
     cfg, device = trainer.cfg, trainer.device
     prompts = []
@@ -25,7 +22,7 @@ def own_rows(trainer, sampler, n, temperature, max_new=160):
         ids, start, weight, _ = sampler.next()
         for row, s, w in zip(ids.cpu(), start.cpu(), weight.cpu()):
             place = ((w == 1) & (s == 0)).nonzero().flatten()
-            place = place[(place > 48) & (place < sampler.pool.T - max_new - 8)]
+            place = place[(place > 48) & (place < max(64, sampler.pool.T - max_new - 8))]
             if len(place):
                 prompts.append(row[: int(place[torch.randint(len(place), (1,))])].tolist())
     prompts = prompts[:n]
@@ -65,16 +62,21 @@ class DraftTrainer:
     def __init__(self, trainer, masters, args):
         self.t, self.cfg, self.args = trainer, trainer.cfg, args
         self.opt = optim.Optimiser(self.cfg, masters, trainer.device, trainable=lambda n: n.startswith("mtp."),
-                                   muon_lr=args.muon_lr, adam_lr=args.adam_lr)
+                                   muon_lr=args.draft_muon_lr, adam_lr=args.draft_adam_lr)
         self.live = self.opt.live
 
     def context(self, ids, start):
         """Backbone pass: batch, final hidden [B,T,D], taps."""
-        run = Run()
         batch = Batch(self.cfg, ids, start, self.t.angles, self.t.map)
-        with torch.no_grad():
+        if not torch.is_grad_enabled():
+            run = Run()
             hidden = backbone(self.live, self.cfg, batch, run)
-        return batch, hidden.view(*ids.shape, -1), run.taps
+        else:                                                                    # same compiled code as in training
+            run = Run(index_loss=True, index_stride=2)
+            basics.set_compile(self.t.device != "cpu" and not self.args.no_compile)
+            hidden = backbone(self.t.opt.live, self.cfg, batch, run).detach()
+            basics.set_compile(False)
+        return batch, hidden.view(*ids.shape, -1), [x.detach() for x in run.taps]
 
     def anchors(self, ids, start, weight, per_row):
         """Random processed positions p with supervised p+1 and p+2: (row [A], p [A])."""
@@ -110,13 +112,13 @@ class DraftTrainer:
     def loop(self, sampler, own):
         args, began, n, log = self.args, time.time(), 0, []
         own = [x.to(self.t.device) for x in own] if own is not None else None
-        while time.time() - began < args.seconds and n < args.max_steps:
+        while time.time() - began < args.draft_seconds and n < args.draft_max_steps:
             if own is not None and n % 2:
                 pick = torch.randint(len(own[0]), (sampler.batch,), device=self.t.device)
                 ids, start, weight = (x[pick] for x in own)
             else:
                 ids, start, weight, _ = sampler.next()
-            share = (time.time() - began) / args.seconds
+            share = (time.time() - began) / args.draft_seconds
             rate = min(1.0, (n + 1) / 50) * max(0.0, min(1.0, (1 - share) / 0.7))
             log.append(self.step(ids, start, weight, args.anchors, rate))
             n += 1
@@ -131,34 +133,44 @@ class DraftTrainer:
 
 
 @torch.no_grad()
-def measure(draft, prompts, max_new=160, batch=32):
-    """Greedy acceptance on the backbone's own greedy text. -> cycles as (accepted, [per-position (confidence, hit)])."""
-    cfg, t, S = draft.cfg, draft.t, draft.cfg.dspark_block_size
-    texts = Generator(draft.live, cfg, t.map, t.device).generate(prompts, max_new, [cfg.eos_token_id], 0.0, batch=128)
-    jobs = sorted(zip(prompts, texts), key=lambda x: len(x[0]))
-    cycles = []
+def measure(draft, by_kind, max_new=128, batch=32):
+    """Greedy acceptance on the backbone's own greedy text. by_kind {kind: prompts}
+
+    -> {kind: cycles as (accepted, [per-position (confidence, hit)])}.
+    """
+    cfg, t = draft.cfg, draft.t
+    kinds = [k for k, prompts in by_kind.items() for _ in prompts]
+    prompts = [p for prompts in by_kind.values() for p in prompts]
+    texts = Generator(draft.live, cfg, t.map, t.device).generate(prompts, max_new, [cfg.eos_token_id], 0.0, batch=256)
+    jobs = sorted(zip(prompts, texts, kinds), key=lambda x: len(x[0]))
+    cycles = {k: [] for k in by_kind}
     for at in range(0, len(jobs), batch):
         part = jobs[at:at + batch]
-        longest = max(len(p) + len(o) for p, o in part)
-        T = longest + -longest % cfg.align
-        ids = torch.zeros(len(part), T, dtype=torch.long)
-        for i, (p, o) in enumerate(part):
-            ids[i, : len(p) + len(o)] = torch.tensor(p + o)
-        ids = ids.to(t.device)
-        batch_, hidden, taps = draft.context(ids, torch.zeros_like(ids))
-        run = Run()
-        rows = dspark.all_context_rows(draft.live, cfg, batch_, taps, run)
-        where = [(i, q) for i, (p, o) in enumerate(part) for q in range(len(p) - 1, len(p) + len(o) - 2)]
-        if not where:
-            continue
-        row, p = (torch.tensor(x, device=t.device) for x in zip(*where))
-        anchor = ids[row, p + 1]
-        y = dspark.stages(draft.live, cfg, rows, row, (p, p), anchor, t.angles, run)
-        got, conf, _ = dspark.draft(draft.live, cfg, y, anchor)
-        at_ = dict(zip(where, zip(got.tolist(), conf.tolist())))
-        for i, (pr, o) in enumerate(part):
-            cycles += walk(pr + o, len(pr) - 1, i, at_, S)
+        drafts = all_drafts(draft, [(p, o) for p, o, _ in part])
+        for i, (p, o, kind) in enumerate(part):
+            cycles[kind] += walk(p + o, len(p) - 1, i, drafts, cfg.dspark_block_size)
     return cycles
+
+
+def all_drafts(draft, texts):
+    """Drafts from every position of the generated parts: {(text, processed position): (ids, confidence logits)}."""
+    cfg, t = draft.cfg, draft.t
+    longest = max(len(p) + len(o) for p, o in texts)
+    ids = torch.zeros(len(texts), longest + -longest % cfg.align, dtype=torch.long)
+    for i, (p, o) in enumerate(texts):
+        ids[i, : len(p) + len(o)] = torch.tensor(p + o)
+    ids = ids.to(t.device)
+    batch, _, taps = draft.context(ids, torch.zeros_like(ids))
+    run = Run()
+    rows = dspark.all_context_rows(draft.live, cfg, batch, taps, run)
+    where = [(i, q) for i, (p, o) in enumerate(texts) for q in range(len(p) - 1, len(p) + len(o) - 2)]
+    if not where:
+        return {}
+    row, p = (torch.tensor(x, device=t.device) for x in zip(*where))
+    anchor = ids[row, p + 1]
+    y = dspark.stages(draft.live, cfg, rows, row, (p, p), anchor, t.angles, run)
+    got, conf, _ = dspark.draft(draft.live, cfg, y, anchor)
+    return dict(zip(where, zip(got.tolist(), conf.tolist())))
 
 
 def walk(ids, q, i, drafts, S):
@@ -192,11 +204,11 @@ def calibrate(cycles, S):
     return out
 
 
-def kind_prompts(args, kind, n, tokenizer_unused=None):
+def kind_prompts(dialect, kind, n):
     """Prompts of one kind: fresh documents cut at the start of a supervised stretch."""
     from .data import stream
     out = []
-    for ids, mask in stream({kind: 1.0}, args.dialect, 990001, 0, 1024):
+    for ids, mask in stream({kind: 1.0}, dialect, 990001, 0, 1024):
         begin = [i for i in range(40, len(ids) - 60) if mask[i] and (not mask[i - 1] or kind in ("prose", "code", "json"))]
         if begin:
             out.append(ids[: begin[len(begin) // 2]].tolist())
@@ -204,24 +216,21 @@ def kind_prompts(args, kind, n, tokenizer_unused=None):
             return out
 
 
-def main():
-    a = argparse.ArgumentParser()
-    a.add_argument("--seconds", type=float, default=100)
-    a.add_argument("--own-rows", type=int, default=2048)
-    a.add_argument("--anchors", type=int, default=96)
-    a.add_argument("--muon-lr", type=float, default=0.02)
-    a.add_argument("--adam-lr", type=float, default=3e-3)
-    a.add_argument("--max-steps", type=int, default=10 ** 9)
-    a.add_argument("--measure", type=int, default=48)
-    args, base = train.parse(a)
-    trainer = train.Trainer(base)
-    trainer.resume()
-    for k in vars(base):
-        if k not in vars(args):
-            setattr(args, k, getattr(base, k))
+def options(a):
+    a.add_argument("--draft-seconds", type=float, default=60)
+    a.add_argument("--own-rows", type=int, default=512)
+    a.add_argument("--anchors", type=int, default=128)
+    a.add_argument("--draft-muon-lr", type=float, default=0.02)
+    a.add_argument("--draft-adam-lr", type=float, default=3e-3)
+    a.add_argument("--draft-max-steps", type=int, default=10 ** 9)
+    a.add_argument("--measure", type=int, default=32)
+
+
+def train_draft(trainer, args):
+    """Everything from a finished backbone to all final weights {name: tensor} and a summary."""
+    basics.set_compile(False)
     sampler = Sampler(os.path.join(args.work, "short"), args.rows, args.short, args.batch_tokens // args.short, trainer.device, seed=7)
-    began = time.time()
-    own = None
+    began, own = time.time(), None
     if args.own_rows:
         half = args.own_rows // 2
         own = [torch.cat(x) for x in zip(own_rows(trainer, sampler, half, 0.0), own_rows(trainer, sampler, half, 0.7))]
@@ -229,19 +238,16 @@ def main():
     masters = {**optim.initial(trainer.cfg, seed=3), **{n: w.detach() for n, w in trainer.opt.live.items() if not n.startswith("mtp.")}}
     draft = DraftTrainer(trainer, masters, args)
     steps = draft.loop(sampler, own)
+    return draft, dict(draft_steps=steps, draft_seconds=args.draft_seconds)
+
+
+def summarise(draft, args, summary):
+    """Accepted lengths per kind and the confidence temperatures."""
     basics.set_compile(False)
-    result, everything = {}, []
-    for kind in ([] if args.dummy else ("agent", "code", "json", "talk", "prose")):
-        cycles = measure(draft, kind_prompts(args, kind, args.measure))
-        everything += cycles
-        if cycles:
-            result[kind] = round(1 + sum(c[0] for c in cycles) / len(cycles), 3)
-    temperatures = calibrate(everything, trainer.cfg.dspark_block_size)
-    summary = dict(dialect=args.dialect, draft_steps=steps, accepted_length=result, confidence_temperatures=temperatures)
-    print(json.dumps(summary), flush=True)
-    torch.save(dict(weights={n: w.detach().cpu() for n, w in draft.live.items()}, summary=summary, step=trainer.step,
-                    tokens=trainer.tokens, spent=trainer.spent), os.path.join(args.work, "final.pt"))
-
-
-if __name__ == "__main__":
-    main()
+    kinds = ["copy"] if args.dummy else ["agent", "code", "json", "talk", "prose"]
+    prompts = {k: kind_prompts(args.dialect, k, args.measure) for k in kinds} if not args.dummy else {"copy": [[0] + [5, 6, 7, 8] * 20]}
+    cycles = measure(draft, prompts)
+    summary["accepted_length"] = {k: round(1 + sum(c[0] for c in v) / len(v), 3) for k, v in cycles.items() if v}
+    everything = [c for v in cycles.values() for c in v]
+    summary["confidence_temperatures"] = calibrate(everything, draft.cfg.dspark_block_size)
+    return summary

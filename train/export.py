@@ -24,9 +24,9 @@ def check_exact(weights, cfg):
             raise SystemExit(f"{name} is not quantised")
 
 
-def export(final, dialect, out):
+def export(saved, dialect, out):
+    """saved: {"weights", "summary"}"""
     cfg = geometry.make(dialect, load_tokenizer())
-    saved = torch.load(final, map_location="cpu", weights_only=False)
     temperatures = saved.get("summary", {}).get("confidence_temperatures")
     if temperatures:
         text = cfg.raw.get("text_config", cfg.raw)
@@ -47,4 +47,5 @@ if __name__ == "__main__":
     a.add_argument("--final", required=True)
     a.add_argument("--out", required=True)
     args = a.parse_args()
-    print(f"{export(args.final, args.dialect, args.out) / 1e6:.2f} MB")
+    saved = torch.load(args.final, map_location="cpu", weights_only=False)
+    print(f"{export(saved, args.dialect, args.out) / 1e6:.2f} MB")

@@ -69,6 +69,7 @@ class Packer:
 def worker(folder, n_rows, T, streams, weights, seed, slots):
     """Fill `slots` for ever, drawing the kind of each document by weight (tokens per kind, not documents)."""
     os.environ["OMP_NUM_THREADS"] = "1"
+    os.nice(19)
     pool, packer = Pool(folder, n_rows, T, create=False), Packer(T)
     made = np.zeros(len(streams))
     share = np.array(weights, float)

@@ -239,7 +239,9 @@ class Generator:
             count.add_(1)
             token.copy_(self.choose(self.step(cache, token), temperature))
 
-        replay = self._capture(advance, (cache, new, done, count, token)) if self.device != "cpu" and max_new > 24 else advance
+        replay = advance
+        if self.device != "cpu" and max_new > 24:
+            replay = self._capture(advance, (cache, new, done, count, token))
         for n in range(max_new):
             replay()
             if n % 16 == 15 and bool(done.all()):
@@ -256,12 +258,18 @@ class Generator:
             advance()
         torch.cuda.current_stream().wait_stream(stream)
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            advance()
+        replay = graph.replay
+        try:
+            with torch.cuda.graph(graph):
+                advance()
+        except RuntimeError as e:                                                # slower, still right
+            print("no CUDA graph:", str(e)[:200], flush=True)
+            torch.cuda.synchronize()
+            replay = advance
         for x, s in zip((cache.length, count, token), saved):
             x.copy_(s)
         done.zero_()
-        return graph.replay
+        return replay
 
     @staticmethod
     def _cut(row, stops):

@@ -197,11 +197,11 @@ def start_feeds(args):
         start_workers(os.path.join(args.work, folder), rows, T, streams, weight, n, seed=args.seed)
 
 
-def parse(extra=None):
-    """Command line; `extra` is another program's parser whose options come on top (returned first)."""
-    a = argparse.ArgumentParser(add_help=extra is None)
+def parser():
+    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     a.add_argument("--dialect", choices=("v4", "v41"), required=True)
     a.add_argument("--work", required=True)
+    a.add_argument("--seconds", type=float, default=600, help="whole training budget, over all resumed runs")
     a.add_argument("--stop-after", type=float, default=1e9, help="leave this call after so many seconds")
     a.add_argument("--resume", action="store_true")
     a.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
@@ -210,27 +210,20 @@ def parse(extra=None):
     a.add_argument("--batch-tokens", type=int, default=65536)
     a.add_argument("--rows", type=int, default=60000)
     a.add_argument("--long-rows", type=int, default=2000)
-    a.add_argument("--workers", type=int, default=10)
+    a.add_argument("--workers", type=int, default=12)
     a.add_argument("--long-workers", type=int, default=3)
-    a.add_argument("--dense-until", type=float, default=0.25)
-    a.add_argument("--long-from", type=float, default=0.35)
+    a.add_argument("--muon-lr", type=float, default=0.02)
+    a.add_argument("--adam-lr", type=float, default=4e-3)
+    a.add_argument("--dense-until", type=float, default=0.2)
+    a.add_argument("--long-from", type=float, default=0.45)
     a.add_argument("--long-every", type=int, default=8)
     a.add_argument("--log-every", type=int, default=50)
+    a.add_argument("--max-steps", type=int, default=10 ** 9)
     a.add_argument("--seed", type=int, default=1)
     a.add_argument("--no-compile", action="store_true")
     a.add_argument("--dummy", action="store_true", help="copy task instead of the corpus (debugging)")
     a.add_argument("--keep-feeds", action="store_true", help="the pools are there already")
-    if extra is None:
-        a.add_argument("--seconds", type=float, default=600, help="whole training budget, over all resumed runs")
-        a.add_argument("--muon-lr", type=float, default=0.02)
-        a.add_argument("--adam-lr", type=float, default=4e-3)
-        a.add_argument("--max-steps", type=int, default=10 ** 9)
-        args = a.parse_args()
-        return prepare(args)
-    mine, rest = extra.parse_known_args()
-    base = a.parse_args(rest)
-    base.seconds, base.muon_lr, base.adam_lr, base.max_steps, base.keep_feeds = 1.0, 0.02, 4e-3, 0, True
-    return mine, prepare(base)
+    return a
 
 
 def prepare(args):
@@ -251,7 +244,7 @@ def prepare(args):
 
 
 def main():
-    args = parse()
+    args = prepare(parser().parse_args())
     trainer = Trainer(args)
     if args.resume:
         trainer.resume()

@@ -191,7 +191,9 @@ def streams(weights, ids):
     """Embedding copied into four streams, and the one-hot pre-mix that V4.1 starts from. ids [N]"""
     e = torch.nn.functional.embedding(ids, weights["embed.weight"])
     h = e[:, None].expand(-1, 4, -1).contiguous()
-    return h, torch.tensor([1.0, 0, 0, 0], device=ids.device).expand(len(ids), 4).contiguous()
+    one_hot = torch.zeros(len(ids), 4, device=ids.device)
+    one_hot[:, 0] = 1
+    return h, one_hot
 
 
 def backbone(weights, cfg, batch, run):

@@ -19,7 +19,8 @@ def round_e4m3(x):
 def round_e2m1(x):
     """Nearest of {0,.5,1,1.5,2,3,4,6}, ties to the even code; |x| <= 6."""
     a = x.abs()
-    step = torch.where(a < 2, 0.5, torch.where(a < 4, 1.0, 2.0))
+    octave = (a.clamp_min(1).contiguous().view(torch.int32) & 0x7F800000).view(torch.float32)
+    step = octave * 0.5                                                          # 0.5 below 2, 1 below 4, else 2
     return torch.sign(x) * torch.round(a / step) * step
 
 
