@@ -466,7 +466,7 @@ static int read_n_stage(struct model_config *c, const struct config_source *sour
 static int read_draft(struct model_config *c, const struct config_source *source, int n_ratio, struct err *e)
 {
     static const char *const taps[] = KEY("dspark.target_layer_ids", "dspark_target_layer_ids", NULL);
-    static const char *const temperatures[] = KEY("dspark.confidence_temperatures", NULL, NULL);
+    static const char *const temperatures[] = KEY("dspark.confidence_temperatures", "dspark_confidence_temperatures", NULL);
     for (int i = 0; i < 16; i++)
         c->draft_temperature[i] = 1;
     if (!c->draft_block)
