@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import time
+import traceback
 import torch
 from . import draft, export, score, train
 from .generate import Generator
@@ -47,7 +48,11 @@ def main():
     trainer.loop()
     facts = dict(dialect=args.dialect, steps=trainer.step, tokens=trainer.tokens, train_seconds=round(trainer.spent, 1))
     print(json.dumps(facts), flush=True)
-    stages, summary = draft.train_draft(trainer, args)
+    try:
+        stages, summary = draft.train_draft(trainer, args)
+    except Exception:                                                            # the backbone alone is worth exporting
+        traceback.print_exc()
+        stages, summary = trainer.opt, {}
     final = dict(weights={n: w.detach().cpu() for n, w in stages.live.items()}, summary=summary, **facts)
     torch.save(final, os.path.join(args.work, "final.pt"))
 
@@ -59,7 +64,10 @@ def main():
 
     if not args.dummy:
         write()
-    draft.summarise(stages, args, summary)
+    try:
+        draft.summarise(stages, args, summary)
+    except Exception:
+        traceback.print_exc()
     print(json.dumps(summary), flush=True)
     if args.dummy:
         return

@@ -115,7 +115,7 @@ class Sampler:
             time.sleep(0.2)
 
     def next(self):
-        ready = np.flatnonzero(self.pool.filled[:, 0])
+        ready = np.flatnonzero(np.array(self.pool.filled[:, 0]))                      # a copy: workers keep writing
         pick = np.sort(self.rng.choice(ready, self.batch, replace=len(ready) < self.batch))
         gpu = self.device != "cpu"
 

@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import time
+import numpy as np
 import torch
 from . import geometry, optim
 from .feed import Sampler, start_workers
@@ -60,6 +61,7 @@ class Trainer:
         self.angles = Angles(self.cfg, LONG + 8, self.device)
         self.schedule = Schedule(args)
         self.step, self.spent, self.tokens = 0, 0.0, 0
+        self.failures = dict(short=0, long=0)
         self.log_file = open(os.path.join(args.work, "log.jsonl"), "a")
         self.stats = None
 
@@ -91,6 +93,25 @@ class Trainer:
         norm = self.opt.step(self.schedule.rate(share, self.step))
         self.opt.balance(run.loads)
         return self.collect(loss.detach(), correct, w, kind, main.detach(), index.detach(), norm, run, long)
+
+    def try_step(self, data, share, long):
+        """A step that may fail (memory, compiler) without losing the run: long steps are given up, then compilation."""
+        if long and self.failures["long"] > 1:
+            return None
+        try:
+            return self.train_step(data, share, long)
+        except Exception as e:
+            print("step failed:", "long" if long else "short", repr(e)[:600], flush=True)
+            self.failures["long" if long else "short"] += 1
+            for w in self.opt.live.values():
+                w.grad = None
+            if self.device != "cpu":
+                torch.cuda.empty_cache()
+            if self.failures["short"] > 3:
+                basics.set_compile(False)
+            if self.failures["short"] > 8:
+                raise
+            return None
 
     def collect(self, loss, correct, w, kind, main, index, norm, run, long):
         """Sums per kind over fully supervised targets: count, loss, correct."""
@@ -129,8 +150,10 @@ class Trainer:
             share = self.spent / args.seconds
             if share >= 1 or self.step >= args.max_steps or time.time() - began > args.stop_after:
                 break
-            is_long = self.schedule.long(share, self.step) and long.pool.filled[:, 0].sum() >= long.batch
-            results.append(self.train_step((long if is_long else short).next(), share, is_long))
+            is_long = self.schedule.long(share, self.step) and np.array(long.pool.filled[:, 0]).sum() >= long.batch
+            done = self.try_step((long if is_long else short).next(), share, is_long)
+            if done is not None:
+                results.append(done)
             self.step += 1
             self.tokens += args.batch_tokens
             if self.step % 10 == 0 and self.device != "cpu":
@@ -153,7 +176,6 @@ def load_tokenizer(args):
 
 
 def dummy_stream(seed, max_len):
-    import numpy as np
     rng = np.random.default_rng(seed)
     while True:
         n = int(rng.integers(64, max_len))
