@@ -52,20 +52,27 @@ static double bound_of(const struct target *t)
     return 0;
 }
 
+static void open_target(struct test *t, struct target x, int checks_shapes)
+{
+    struct err e = {0};
+    struct backend_options o = {.n_thread = t->n_thread ? t->n_thread : x.n_thread, .level = x.level};
+    o.checks_shapes = checks_shapes;
+    if (!backend_open(&x.be, x.backend, &o, &e))
+        t->target[t->n_target++] = x;
+    else if (x.n_thread < 2)
+        printf("# not here: %s\n", e.text);
+}
+
 static void open_targets(struct test *t)
 {
+    if (t->is_bench) { /* one backend, as asked for, else as programs open it */
+        open_target(t, (struct target){t->backend ? t->backend : "cpu", t->level, 0, NULL}, 0);
+        return;
+    }
     for (int i = 0; i < MAX_TARGET; i++) {
-        struct target x = all_targets[i];
-        struct err e = {0};
-        struct backend_options o = {.n_thread = t->n_thread ? t->n_thread : x.n_thread, .level = x.level, .checks_shapes = 1};
-        if ((t->backend && strcmp(t->backend, x.backend)) || (t->level && x.level && strcmp(t->level, x.level)))
-            continue;
-        if (backend_open(&x.be, x.backend, &o, &e)) {
-            if (x.n_thread == 1)
-                printf("# not here: %s\n", e.text);
-            continue;
-        }
-        t->target[t->n_target++] = x;
+        const struct target *x = &all_targets[i];
+        if ((!t->backend || !strcmp(t->backend, x->backend)) && (!t->level || !x->level || !strcmp(t->level, x->level)))
+            open_target(t, *x, 1);
     }
 }
 
@@ -198,7 +205,7 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static double weight_bytes(const struct op_case *c)
+static double all_bytes(const struct op_case *c)
 {
     double n = 0;
     for (int f = 0; f < op_info(c->op)->n_field; f++)
@@ -218,8 +225,6 @@ static void time_case(struct test *t, const struct case_line *line)
         struct case_result r = {.seconds = seconds, .n_repeat = 3};
         struct err e = {0};
         const struct target *x = &t->target[i];
-        if (!strcmp(x->backend, "ref") && !t->backend)
-            continue;
         if (!case_run(&c, x->be, NULL, &r, &e)) {
             double once = seconds[2];
             case_result_free(&r);
@@ -227,9 +232,9 @@ static void time_case(struct test *t, const struct case_line *line)
             r = (struct case_result){.seconds = seconds, .n_repeat = n_repeat};
             case_run(&c, x->be, NULL, &r, &e);
             qsort(seconds, (size_t)r.n_repeat, sizeof *seconds, by_value);
-            double median = seconds[r.n_repeat / 2];
-            printf("%-16s %-60.60s %s %s x%d: %10.1f us %7.2f GB/s\n", op_info(c.op)->name, c.line, x->backend, x->be->level,
-                x->be->n_thread, median * 1e6, weight_bytes(&c) / median / 1e9);
+            double best = seconds[0], median = seconds[r.n_repeat / 2];
+            printf("%-16s %-60.60s %s %s x%d: best %9.1f us %7.2f GB/s, median %9.1f us\n", op_info(c.op)->name, c.line,
+                x->backend, x->be->level, x->be->n_thread, best * 1e6, all_bytes(&c) / best / 1e9, median * 1e6);
         } else {
             report(t, &c, x->backend, "%s", e.text);
         }

@@ -16,9 +16,17 @@ VEC uint64_t codebook_signed(uint64_t magnitudes, uint32_t seven_bits)
     return (magnitudes ^ ones * 255) + ones;
 }
 
-VEC v16 codebook_values(float scale, const uint64_t bytes[2])
+/* 8 magnitudes, the first in the lowest byte */
+VEC uint64_t codebook_row(const uint8_t *row)
 {
-    return v16_mul(v16_set(scale), v16_from_i8(b16_load(bytes)));
+    return load_u32(row) | (uint64_t)load_u32(row + 4) << 32;
+}
+
+/* 16 values: two codebook rows with the sign bits that begin at bit `at` of the word */
+VEC v16 codebook_values(float scale, uint64_t row0, uint64_t row1, uint32_t word, int at)
+{
+    uint64_t low = codebook_signed(row0, word >> at & 127), high = codebook_signed(row1, word >> (at + 7) & 127);
+    return v16_mul(v16_set(scale), v16_from_i8(b16_words(low, high)));
 }
 
 VEC void iq2_xxs_head(const uint8_t *block, const uint8_t *scale, int64_t b, struct head *h)
@@ -35,13 +43,14 @@ VEC void iq2_xxs_load(const struct head *h, int g, v16 out[2])
 {
     const uint8_t *codes = h->codes + 8 * g;
     uint32_t word = load_u32(codes + 4);
-    uint64_t bytes[4];
-    for (int l = 0; l < 4; l++) {
-        memcpy(&bytes[l], iquants_grid2[codes[l]], sizeof bytes[l]);
-        bytes[l] = codebook_signed(bytes[l], word >> 7 * l & 127);
-    }
-    out[0] = codebook_values(h->scale[g], bytes);
-    out[1] = codebook_values(h->scale[g], bytes + 2);
+    out[0] = codebook_values(h->scale[g], codebook_row(iquants_grid2[codes[0]]), codebook_row(iquants_grid2[codes[1]]), word, 0);
+    out[1] = codebook_values(h->scale[g], codebook_row(iquants_grid2[codes[2]]), codebook_row(iquants_grid2[codes[3]]), word, 14);
+}
+
+/* Two rows of four magnitudes */
+VEC uint64_t codebook_pair(const uint8_t *codes)
+{
+    return load_u32(iquants_grid3[codes[0]]) | (uint64_t)load_u32(iquants_grid3[codes[1]]) << 32;
 }
 
 VEC void iq3_xxs_head(const uint8_t *block, const uint8_t *scale, int64_t b, struct head *h)
@@ -59,16 +68,8 @@ VEC void iq3_xxs_load(const struct head *h, int g, v16 out[2])
 {
     const uint8_t *codes = h->codes + 8 * g;
     uint32_t word = load_u32(h->high + 4 * g);
-    uint64_t bytes[4];
-    for (int l = 0; l < 4; l++) {
-        uint8_t both[8];
-        memcpy(both, iquants_grid3[codes[2 * l]], 4);
-        memcpy(both + 4, iquants_grid3[codes[2 * l + 1]], 4);
-        memcpy(&bytes[l], both, sizeof bytes[l]);
-        bytes[l] = codebook_signed(bytes[l], word >> 7 * l & 127);
-    }
-    out[0] = codebook_values(h->scale[g], bytes);
-    out[1] = codebook_values(h->scale[g], bytes + 2);
+    out[0] = codebook_values(h->scale[g], codebook_pair(codes), codebook_pair(codes + 2), word, 0);
+    out[1] = codebook_values(h->scale[g], codebook_pair(codes + 4), codebook_pair(codes + 6), word, 14);
 }
 
 VEC void iq4_xs_head(const uint8_t *block, const uint8_t *scale, int64_t b, struct head *h)

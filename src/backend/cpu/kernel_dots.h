@@ -5,7 +5,7 @@
 #include "backend/cpu/kernel_formats.h"
 
 /* Adds a[i] b[i] for i < n < 16 to lanes 0 .. n - 1; unlike multiplying with zeros, it leaves the others alone. */
-static void dots_tail(float lanes[16], const float *a, const float *b, int64_t n)
+VEC void dots_tail(float lanes[16], const float *a, const float *b, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         lanes[i] = fmaf(a[i], b[i], lanes[i]);
@@ -48,22 +48,42 @@ static void dots_finish4(const struct micro_rows *w, const float *x, void (*deco
 
 /* ---- One kernel pair per format ---- */
 
+/* Everything is written out, so that heads and sums live in registers and shift counts are constants. */
+#define DOTS_HEAD(name, block_bytes, m) name##_head(w->row[m] + b * (block_bytes), w->scale[m], b, &head##m)
+#define DOTS_ROW(name, g, m)                                                                       \
+    name##_load(&head##m, g, value);                                                               \
+    acc##m = v16_fma(value[0], x0, acc##m);                                                        \
+    acc##m = v16_fma(value[1], x1, acc##m)
+#define DOTS_GROUP(name, g)                                                                        \
+    x0 = v16_load(x + 32 * (g));                                                                   \
+    x1 = v16_load(x + 32 * (g) + 16);                                                              \
+    DOTS_ROW(name, g, 0);                                                                          \
+    DOTS_ROW(name, g, 1);                                                                          \
+    DOTS_ROW(name, g, 2);                                                                          \
+    DOTS_ROW(name, g, 3)
+#define DOTS_EACH_32(each, name) each(name, 0)
+#define DOTS_EACH_256(each, name)                                                                  \
+    each(name, 0);                                                                                 \
+    each(name, 1);                                                                                 \
+    each(name, 2);                                                                                 \
+    each(name, 3);                                                                                 \
+    each(name, 4);                                                                                 \
+    each(name, 5);                                                                                 \
+    each(name, 6);                                                                                 \
+    each(name, 7)
+
 #define DEFINE_DOT4(name, block, block_bytes)                                                      \
     static void dot4_##name(const struct micro_rows *w, const float *x, float *y)                  \
     {                                                                                              \
-        v16 acc0 = v16_set(0), acc1 = acc0, acc2 = acc0, acc3 = acc0, value[2];                    \
+        v16 acc0 = v16_set(0), acc1 = acc0, acc2 = acc0, acc3 = acc0, value[2], x0, x1;            \
         int64_t n_block = w->n_col / (block);                                                      \
-        for (int64_t b = 0; b < n_block; b++) {                                                    \
-            struct head head[4];                                                                   \
-            for (int m = 0; m < 4; m++)                                                            \
-                name##_head(w->row[m] + b * (block_bytes), w->scale[m], b, &head[m]);              \
-            for (int g = 0; g < (block) / 32; g++, x += 32) {                                      \
-                v16 x0 = v16_load(x), x1 = v16_load(x + 16);                                       \
-                DOTS_ROW(name, 0);                                                                 \
-                DOTS_ROW(name, 1);                                                                 \
-                DOTS_ROW(name, 2);                                                                 \
-                DOTS_ROW(name, 3);                                                                 \
-            }                                                                                      \
+        for (int64_t b = 0; b < n_block; b++, x += (block)) {                                      \
+            struct head head0, head1, head2, head3;                                                \
+            DOTS_HEAD(name, block_bytes, 0);                                                       \
+            DOTS_HEAD(name, block_bytes, 1);                                                       \
+            DOTS_HEAD(name, block_bytes, 2);                                                       \
+            DOTS_HEAD(name, block_bytes, 3);                                                       \
+            DOTS_EACH_##block(DOTS_GROUP, name);                                                   \
         }                                                                                          \
         if (n_block * (block) == w->n_col) {                                                       \
             v16_fold4(y, acc0, acc1, acc2, acc3);                                                  \
@@ -77,13 +97,13 @@ static void dots_finish4(const struct micro_rows *w, const float *x, void (*deco
         dots_finish4(w, x, decode_##name, lanes, y);                                               \
     }
 
-#define DOTS_ROW(name, m)                                                                          \
-    name##_load(&head[m], g, value);                                                               \
-    acc##m = v16_fma(value[0], x0, acc##m);                                                        \
-    acc##m = v16_fma(value[1], x1, acc##m)
-
 /* first and n are multiples of the format's block; where that is 1, runs are cut at multiples of 32 columns and what does
  * not fill 32 goes to the scalar decoder. */
+#define DECODE_GROUP(name, g)                                                                      \
+    name##_load(&head, g, value);                                                                  \
+    v16_store(out + 32 * (g), value[0]);                                                           \
+    v16_store(out + 32 * (g) + 16, value[1])
+
 #define DEFINE_DECODE(name, block, block_bytes, scalar)                                            \
     static void decode_##name(const struct decode_run *r)                                          \
     {                                                                                              \
@@ -93,15 +113,11 @@ static void dots_finish4(const struct micro_rows *w, const float *x, void (*deco
         }                                                                                          \
         float *out = r->out;                                                                       \
         int64_t first = r->first / (block), n_block = r->n / (block);                              \
-        for (int64_t b = first; b < first + n_block; b++) {                                        \
+        for (int64_t b = first; b < first + n_block; b++, out += (block)) {                        \
             struct head head;                                                                      \
+            v16 value[2];                                                                          \
             name##_head(r->row + b * (block_bytes), r->scale, b, &head);                           \
-            for (int g = 0; g < (block) / 32; g++, out += 32) {                                    \
-                v16 value[2];                                                                      \
-                name##_load(&head, g, value);                                                      \
-                v16_store(out, value[0]);                                                          \
-                v16_store(out + 16, value[1]);                                                     \
-            }                                                                                      \
+            DOTS_EACH_##block(DECODE_GROUP, name);                                                 \
         }                                                                                          \
         struct decode_run rest = *r;                                                               \
         rest.first += n_block * (block);                                                           \
@@ -144,84 +160,59 @@ static float dots_dot3(const float *a, const float *b, const float *c, int64_t n
     return sum;
 }
 
-/* The accumulators of row r, in registers while the tile runs. */
-#define TILE_BEGIN(r) v16 acc##r##0 = v16_load(t->lanes[2 * r]), acc##r##1 = v16_load(t->lanes[2 * r + 1])
-#define TILE_STEP(r)                                                                               \
-    x = v16_load(t->x[r] + i);                                                                     \
-    acc##r##0 = v16_fma(x, w0, acc##r##0);                                                         \
-    acc##r##1 = v16_fma(x, w1, acc##r##1)
-#define TILE_END(r)                                                                                \
-    v16_store(t->lanes[2 * r], acc##r##0);                                                         \
-    v16_store(t->lanes[2 * r + 1], acc##r##1)
-
-static void tile_tail(const struct micro_tile *t, int n_row)
+/* n_row is a constant once inlined, so the sums stay in registers. */
+VEC void tile_run(const struct micro_tile *t, int n_row)
 {
-    int64_t i = t->n / 16 * 16;
-    for (int r = 0; r < n_row; r++)
-        for (int m = 0; m < 2; m++)
-            dots_tail(t->lanes[2 * r + m], t->x[r] + i, t->w[m] + i, t->n - i);
+    v16 acc[6];
+    acc[0] = v16_load(t->lanes[0]);
+    acc[1] = v16_load(t->lanes[1]);
+    acc[2] = n_row > 1 ? v16_load(t->lanes[2]) : acc[0];
+    acc[3] = n_row > 1 ? v16_load(t->lanes[3]) : acc[0];
+    acc[4] = n_row > 2 ? v16_load(t->lanes[4]) : acc[0];
+    acc[5] = n_row > 2 ? v16_load(t->lanes[5]) : acc[0];
+    const float *const x[3] = {t->x[0], t->x[1], t->x[2]}, *const w[2] = {t->w[0], t->w[1]};
+    int64_t i = 0, n = t->n;
+    for (; i + 16 <= n; i += 16)
+        v16_step(acc, x, n_row, w, i);
+    v16_store(t->lanes[0], acc[0]);
+    v16_store(t->lanes[1], acc[1]);
+    if (n_row > 1) {
+        v16_store(t->lanes[2], acc[2]);
+        v16_store(t->lanes[3], acc[3]);
+    }
+    if (n_row > 2) {
+        v16_store(t->lanes[4], acc[4]);
+        v16_store(t->lanes[5], acc[5]);
+    }
+    for (int j = 0; j < 2 * n_row && i < n; j++)
+        dots_tail(t->lanes[j], x[j / 2] + i, w[j % 2] + i, n - i);
 }
 
 static void tile_1(const struct micro_tile *t)
 {
-    TILE_BEGIN(0);
-    for (int64_t i = 0; i + 16 <= t->n; i += 16) {
-        v16 w0 = v16_load(t->w[0] + i), w1 = v16_load(t->w[1] + i), x;
-        TILE_STEP(0);
-    }
-    TILE_END(0);
-    tile_tail(t, 1);
+    tile_run(t, 1);
 }
 
 static void tile_2(const struct micro_tile *t)
 {
-    TILE_BEGIN(0);
-    TILE_BEGIN(1);
-    for (int64_t i = 0; i + 16 <= t->n; i += 16) {
-        v16 w0 = v16_load(t->w[0] + i), w1 = v16_load(t->w[1] + i), x;
-        TILE_STEP(0);
-        TILE_STEP(1);
-    }
-    TILE_END(0);
-    TILE_END(1);
-    tile_tail(t, 2);
+    tile_run(t, 2);
 }
 
 static void tile_3(const struct micro_tile *t)
 {
-    TILE_BEGIN(0);
-    TILE_BEGIN(1);
-    TILE_BEGIN(2);
-    for (int64_t i = 0; i + 16 <= t->n; i += 16) {
-        v16 w0 = v16_load(t->w[0] + i), w1 = v16_load(t->w[1] + i), x;
-        TILE_STEP(0);
-        TILE_STEP(1);
-        TILE_STEP(2);
-    }
-    TILE_END(0);
-    TILE_END(1);
-    TILE_END(2);
-    tile_tail(t, 3);
+    tile_run(t, 3);
 }
-
-#define DOTS_STEP(r)                                                                               \
-    v = v16_load(x[r] + i);                                                                        \
-    acc##r##0 = v16_fma(v, w0, acc##r##0);                                                         \
-    acc##r##1 = v16_fma(v, w1, acc##r##1)
 
 static void dots_3x2(const float *const x[3], const float *const w[2], int64_t n, float out[6])
 {
-    v16 acc00 = v16_set(0), acc01 = acc00, acc10 = acc00, acc11 = acc00, acc20 = acc00, acc21 = acc00, v;
+    v16 zero = v16_set(0), acc[6] = {zero, zero, zero, zero, zero, zero};
+    const float *const x_row[3] = {x[0], x[1], x[2]}, *const w_row[2] = {w[0], w[1]};
     int64_t i = 0;
-    for (; i + 16 <= n; i += 16) {
-        v16 w0 = v16_load(w[0] + i), w1 = v16_load(w[1] + i);
-        DOTS_STEP(0);
-        DOTS_STEP(1);
-        DOTS_STEP(2);
-    }
+    for (; i + 16 <= n; i += 16)
+        v16_step(acc, x_row, 3, w_row, i);
     float rest[4];
-    v16_fold4(out, acc00, acc01, acc10, acc11);
-    v16_fold4(rest, acc20, acc21, acc20, acc21);
+    v16_fold4(out, acc[0], acc[1], acc[2], acc[3]);
+    v16_fold4(rest, acc[4], acc[5], acc[4], acc[5]);
     out[4] = rest[0];
     out[5] = rest[1];
     for (int j = 0; j < 6 && i < n; j++) /* rows that do not fill their lanes: again, one by one */
@@ -232,7 +223,7 @@ static void dots_3x2(const float *const x[3], const float *const w[2], int64_t n
 
 #define WEIGHTED_STEP(h) acc##h = v16_fma(v16_set(w->e[h][k]), key, acc##h)
 
-static void weighted_tail(const struct micro_weighted *w, int64_t from)
+VEC void weighted_tail(const struct micro_weighted *w, int64_t from)
 {
     for (int h = 0; h < 4; h++)
         for (int64_t k = 0; k < w->n_key; k++)

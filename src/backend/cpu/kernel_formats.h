@@ -15,11 +15,17 @@
 #include <stddef.h>
 #include <string.h>
 
-/* What a block's loads need: its codes and its scales (minima) per sub-block. */
+/* What a block's loads need: its codes and its scales and minima per sub-block. Q4_K, Q5_K: eight scales, then eight minima. */
 struct head {
     const uint8_t *codes, *high;
     float scale[16], minimum[16];
 };
+
+/* e8m0_to_float without branches. */
+VEC float exponent_to_float(uint8_t e)
+{
+    return bits_float((uint32_t)e << 23 | (uint32_t)(e == 0 || e == 255) << 22);
+}
 
 /* ---- Plain values: blocks of 32, no scales ---- */
 
@@ -81,7 +87,7 @@ VEC void mxfp4_head(const uint8_t *block, const uint8_t *scale, int64_t b, struc
     (void)scale;
     (void)b;
     h->codes = block + 1;
-    h->scale[0] = e8m0_to_float(block[0]);
+    h->scale[0] = exponent_to_float(block[0]);
 }
 
 VEC void mxfp4_load(const struct head *h, int g, v16 out[2])
@@ -96,7 +102,7 @@ VEC void mxfp4_load(const struct head *h, int g, v16 out[2])
 VEC void fp4_row_head(const uint8_t *block, const uint8_t *scale, int64_t b, struct head *h)
 {
     h->codes = block;
-    h->scale[0] = e8m0_to_float(scale[b]);
+    h->scale[0] = exponent_to_float(scale[b]);
 }
 
 VEC void fp4_row_load(const struct head *h, int g, v16 out[2])
@@ -112,7 +118,7 @@ VEC void fp4_row_load(const struct head *h, int g, v16 out[2])
 VEC void fp8_head(const uint8_t *block, const uint8_t *scale, int64_t b, struct head *h)
 {
     h->codes = block;
-    h->scale[0] = 256.0f * e8m0_to_float(scale[b]);
+    h->scale[0] = 256.0f * exponent_to_float(scale[b]);
 }
 
 VEC void fp8_128_head(const uint8_t *block, const uint8_t *scale, int64_t b, struct head *h)
@@ -159,13 +165,15 @@ VEC void q3_k_head(const uint8_t *block, const uint8_t *scale, int64_t b, struct
     (void)scale;
     (void)b;
     const uint8_t *packed = block + 96;
-    float d = vec_f16_to_float(block + 108);
+    uint32_t low0 = load_u32(packed), low1 = load_u32(packed + 4), high = load_u32(packed + 8);
+    uint32_t s0 = (low0 & 0x0f0f0f0f) | (high & 0x03030303) << 4;
+    uint32_t s1 = (low1 & 0x0f0f0f0f) | (high >> 2 & 0x03030303) << 4;
+    uint32_t s2 = (low0 >> 4 & 0x0f0f0f0f) | (high >> 4 & 0x03030303) << 4;
+    uint32_t s3 = (low1 >> 4 & 0x0f0f0f0f) | (high >> 6 & 0x03030303) << 4;
+    b16 scales = b16_sub(b16_words(s0 | (uint64_t)s1 << 32, s2 | (uint64_t)s3 << 32), b16_set(32));
     h->high = block;
     h->codes = block + 32;
-    for (int s = 0; s < 16; s++) {
-        int low = packed[s % 8] >> (s < 8 ? 0 : 4) & 15, high = packed[8 + s % 4] >> 2 * (s / 4) & 3;
-        h->scale[s] = d * (float)((low | high << 4) - 32);
-    }
+    v16_store(h->scale, v16_mul(v16_set(vec_f16_to_float(block + 108)), v16_from_i8(scales)));
 }
 
 VEC void q3_k_load(const struct head *h, int g, v16 out[2])
@@ -178,16 +186,15 @@ VEC void q3_k_load(const struct head *h, int g, v16 out[2])
     }
 }
 
+/* Eight scales, then eight minima, 6 bits each in 12 bytes (kquants_scale_min), all at once. */
 VEC void q4_q5_head(const uint8_t *block, struct head *h)
 {
-    float d = vec_f16_to_float(block), dmin = vec_f16_to_float(block + 2);
-    for (int s = 0; s < 8; s++) {
-        const uint8_t *p = block + 4 + s % 4;
-        int scale = s < 4 ? p[0] & 63 : (p[8] & 15) | (p[0] >> 6) << 4;
-        int minimum = s < 4 ? p[4] & 63 : p[8] >> 4 | (p[4] >> 6) << 4;
-        h->scale[s] = d * (float)scale;
-        h->minimum[s] = dmin * (float)minimum;
-    }
+    uint32_t a = load_u32(block + 4), b = load_u32(block + 8), c = load_u32(block + 12);
+    uint32_t scale0 = a & 0x3f3f3f3f, scale4 = (c & 0x0f0f0f0f) | (a >> 6 & 0x03030303) << 4;
+    uint32_t minimum0 = b & 0x3f3f3f3f, minimum4 = (c >> 4 & 0x0f0f0f0f) | (b >> 6 & 0x03030303) << 4;
+    b16 packed = b16_words(scale0 | (uint64_t)scale4 << 32, minimum0 | (uint64_t)minimum4 << 32);
+    v16 both = v16_pair(vec_f16_to_float(block), vec_f16_to_float(block + 2));
+    v16_store(h->scale, v16_mul(both, v16_from_u8(packed)));
 }
 
 VEC void q4_k_head(const uint8_t *block, const uint8_t *scale, int64_t b, struct head *h)
@@ -200,7 +207,7 @@ VEC void q4_k_head(const uint8_t *block, const uint8_t *scale, int64_t b, struct
 
 VEC void q4_k_load(const struct head *h, int g, v16 out[2])
 {
-    v16 d = v16_set(h->scale[g]), minimum = v16_set(h->minimum[g]);
+    v16 d = v16_set(h->scale[g]), minimum = v16_set(h->scale[8 + g]);
     for (int i = 0; i < 2; i++) {
         b16 q = b16_bits(b16_load(h->codes + 32 * (g / 2) + 16 * i), 4 * (g % 2), 15);
         out[i] = v16_sub(v16_mul(d, v16_from_u8(q)), minimum);
@@ -218,7 +225,7 @@ VEC void q5_k_head(const uint8_t *block, const uint8_t *scale, int64_t b, struct
 
 VEC void q5_k_load(const struct head *h, int g, v16 out[2])
 {
-    v16 d = v16_set(h->scale[g]), minimum = v16_set(h->minimum[g]);
+    v16 d = v16_set(h->scale[g]), minimum = v16_set(h->scale[8 + g]);
     for (int i = 0; i < 2; i++) {
         b16 low = b16_bits(b16_load(h->codes + 32 * (g / 2) + 16 * i), 4 * (g % 2), 15);
         b16 high = b16_up(b16_bits(b16_load(h->high + 16 * i), g, 1), 4);

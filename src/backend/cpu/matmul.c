@@ -74,12 +74,13 @@ static void run_single(struct cpu *lane, const struct cpu_matmul *m, int64_t fir
 
 /* ---- Several activation rows ---- */
 
-/* Up to PANEL weight rows and up to BLOCK activation rows. lanes: for every group of 3 activation rows and every pair of
- * weight rows, 6 sums (micro_tile). */
+/* Up to PANEL weight rows and up to BLOCK activation rows. The latter in groups of 3 or 2, as even as possible (a group of
+ * one would keep the multipliers half idle). lanes: for every group and every pair of weight rows, 6 sums (micro_tile). */
 struct panel {
     const struct cpu_matmul *m;
-    int64_t o, n_out, r, n_row;
-    float *w;              /* PANEL x CHUNK decoded values */
+    int64_t o, n_out, r, n_row, n_group;
+    float *decoded;         /* PANEL x CHUNK values */
+    const float *w[PANEL];  /* the chunk of every weight row: there, or where F32 weights lie */
     float (*lanes)[16];
 };
 
@@ -90,19 +91,37 @@ static float (*tile_lanes(const struct panel *p, int64_t group, int pair))[16]
     return p->lanes + (group * N_PAIR + pair) * TILE_SUMS;
 }
 
+/* First activation row of group g within the block. */
+static int64_t group_row(const struct panel *p, int64_t g)
+{
+    return g * p->n_row / p->n_group;
+}
+
+static void load_chunk(struct cpu *lane, struct panel *p, int64_t first, int64_t n)
+{
+    for (int64_t i = 0; i < p->n_out; i++) {
+        const float *row = (const float *)(const void *)data_of(&p->m->w, p->o + i);
+        if (p->m->w.type == DT_F32 && (uintptr_t)row % sizeof *row == 0) {
+            p->w[i] = row + first;
+            continue;
+        }
+        p->w[i] = p->decoded + i * CHUNK;
+        decode(lane, &p->m->w, p->o + i, first, n, p->decoded + i * CHUNK);
+    }
+}
+
 static void add_chunk(struct cpu *lane, const struct panel *p, int64_t first, int64_t n)
 {
-    for (int64_t i = 0; i < PANEL; i++)
-        if (i < p->n_out)
-            decode(lane, &p->m->w, p->o + i, first, n, p->w + i * CHUNK);
-    for (int64_t g = 0; 3 * g < p->n_row; g++) {
-        int64_t left = p->n_row - 3 * g, n_row = left < 3 ? left : 3;
+    for (int64_t g = 0; g < p->n_group; g++) {
+        int64_t row = group_row(p, g), n_row = group_row(p, g + 1) - row;
         for (int pair = 0; 2 * pair < p->n_out; pair++) {
-            struct micro_tile t = {.n = n, .lanes = tile_lanes(p, g, pair)};
-            for (int64_t i = 0; i < n_row; i++)
-                t.x[i] = p->m->x[p->r + 3 * g + i] + first;
-            t.w[0] = p->w + 2 * pair * CHUNK;
-            t.w[1] = 2 * pair + 1 < p->n_out ? t.w[0] + CHUNK : t.w[0];
+            struct micro_tile t;
+            t.n = n;
+            t.lanes = tile_lanes(p, g, pair);
+            for (int64_t i = 0; i < 3; i++)
+                t.x[i] = p->m->x[p->r + row + (i < n_row ? i : 0)] + first;
+            t.w[0] = p->w[2 * pair];
+            t.w[1] = p->w[2 * pair + 1 < p->n_out ? 2 * pair + 1 : 2 * pair];
             lane->micro->tile[n_row - 1](&t);
         }
     }
@@ -110,13 +129,14 @@ static void add_chunk(struct cpu *lane, const struct panel *p, int64_t first, in
 
 static void store_sums(struct cpu *lane, const struct panel *p)
 {
-    for (int64_t g = 0; 3 * g < p->n_row; g++) {
+    for (int64_t g = 0; g < p->n_group; g++) {
+        int64_t row = group_row(p, g), n_row = group_row(p, g + 1) - row;
         for (int pair = 0; 2 * pair < p->n_out; pair++) {
             float sum[TILE_SUMS];
             lane->micro->fold((const float(*)[16])tile_lanes(p, g, pair), TILE_SUMS, sum);
             for (int64_t i = 0; i < TILE_SUMS; i++)
-                if (3 * g + i / 2 < p->n_row && 2 * pair + i % 2 < p->n_out)
-                    p->m->y[p->r + 3 * g + i / 2][p->o + 2 * pair + i % 2] = sum[i];
+                if (i / 2 < n_row && 2 * pair + i % 2 < p->n_out)
+                    p->m->y[p->r + row + i / 2][p->o + 2 * pair + i % 2] = sum[i];
         }
     }
 }
@@ -125,17 +145,21 @@ static void run_panels(struct cpu *lane, const struct cpu_matmul *m, int64_t fir
 {
     struct panel p = {.m = m};
     int64_t n_in = m->w.dim[1];
-    p.w = backend_scratch(&lane->base, PANEL * CHUNK * sizeof *p.w);
+    p.decoded = backend_scratch(&lane->base, PANEL * CHUNK * sizeof *p.decoded);
     p.lanes = backend_scratch(&lane->base, N_SUM * sizeof *p.lanes);
-    if (!p.w || !p.lanes)
+    if (!p.decoded || !p.lanes)
         return;
     for (p.o = first; p.o < end; p.o += PANEL) {
         p.n_out = end - p.o < PANEL ? end - p.o : PANEL;
         for (p.r = 0; p.r < m->n; p.r += BLOCK) {
             p.n_row = m->n - p.r < BLOCK ? m->n - p.r : BLOCK;
-            memset(p.lanes, 0, (size_t)((p.n_row + 2) / 3 * N_PAIR * TILE_SUMS) * sizeof *p.lanes);
-            for (int64_t i = 0; i < n_in; i += CHUNK)
-                add_chunk(lane, &p, i, n_in - i < CHUNK ? n_in - i : CHUNK);
+            p.n_group = (p.n_row + 2) / 3;
+            memset(p.lanes, 0, (size_t)(p.n_group * N_PAIR * TILE_SUMS) * sizeof *p.lanes);
+            for (int64_t i = 0; i < n_in; i += CHUNK) {
+                int64_t n_col = n_in - i < CHUNK ? n_in - i : CHUNK;
+                load_chunk(lane, &p, i, n_col);
+                add_chunk(lane, &p, i, n_col);
+            }
             store_sums(lane, &p);
         }
     }

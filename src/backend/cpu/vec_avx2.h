@@ -23,6 +23,12 @@ VEC v16 v16_set(float x)
     return (v16){_mm256_set1_ps(x), _mm256_set1_ps(x)};
 }
 
+/* x in lanes 0..7, y in 8..15 */
+VEC v16 v16_pair(float x, float y)
+{
+    return (v16){_mm256_set1_ps(x), _mm256_set1_ps(y)};
+}
+
 VEC v16 v16_load(const float *p)
 {
     return (v16){_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)};
@@ -133,6 +139,12 @@ VEC b16 b16_load(const void *p)
     return _mm_loadu_si128(p);
 }
 
+/* Two words of 8 bytes, lowest byte first */
+VEC b16 b16_words(uint64_t low, uint64_t high)
+{
+    return _mm_set_epi64x((long long)high, (long long)low);
+}
+
 VEC b16 b16_set(int x)
 {
     return _mm_set1_epi8((char)x);
@@ -148,16 +160,16 @@ VEC b16 b16_sub(b16 x, b16 y)
     return _mm_sub_epi8(x, y);
 }
 
-/* (x >> n) & mask in every byte */
+/* (x >> n) & mask in every byte; n is a constant once inlined */
 VEC b16 b16_bits(b16 x, int n, int mask)
 {
-    return _mm_and_si128(_mm_srl_epi16(x, _mm_cvtsi32_si128(n)), _mm_set1_epi8((char)mask));
+    return _mm_and_si128(_mm_srli_epi16(x, n), _mm_set1_epi8((char)mask));
 }
 
 /* x << n in every byte; no bit leaves its byte */
 VEC b16 b16_up(b16 x, int n)
 {
-    return _mm_sll_epi16(x, _mm_cvtsi32_si128(n));
+    return _mm_slli_epi16(x, n);
 }
 
 /* table[x], x < 16 */
@@ -185,6 +197,33 @@ VEC v16 v16_from_u8(b16 x)
 VEC v16 v16_from_i8(b16 x)
 {
     return (v16){_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(x)), _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(x, 8)))};
+}
+
+/* acc[2 r + m] += x[r] w[m] for 16 values at i, n_x activation rows. One half after the other: then six sums, two weights
+ * and one x are 9 of the 16 registers at work, and nothing is loaded twice. */
+VEC void vec_step_half(__m256 *const acc[6], const float *const *x, int n_x, const float *const w[2], int64_t i)
+{
+    __m256 w0 = _mm256_loadu_ps(w[0] + i), w1 = _mm256_loadu_ps(w[1] + i), v = _mm256_loadu_ps(x[0] + i);
+    *acc[0] = _mm256_fmadd_ps(v, w0, *acc[0]);
+    *acc[1] = _mm256_fmadd_ps(v, w1, *acc[1]);
+    if (n_x > 1) {
+        v = _mm256_loadu_ps(x[1] + i);
+        *acc[2] = _mm256_fmadd_ps(v, w0, *acc[2]);
+        *acc[3] = _mm256_fmadd_ps(v, w1, *acc[3]);
+    }
+    if (n_x > 2) {
+        v = _mm256_loadu_ps(x[2] + i);
+        *acc[4] = _mm256_fmadd_ps(v, w0, *acc[4]);
+        *acc[5] = _mm256_fmadd_ps(v, w1, *acc[5]);
+    }
+}
+
+VEC void v16_step(v16 acc[6], const float *const *x, int n_x, const float *const w[2], int64_t i)
+{
+    __m256 *low[6] = {&acc[0].a, &acc[1].a, &acc[2].a, &acc[3].a, &acc[4].a, &acc[5].a};
+    __m256 *high[6] = {&acc[0].b, &acc[1].b, &acc[2].b, &acc[3].b, &acc[4].b, &acc[5].b};
+    vec_step_half(low, x, n_x, w, i);
+    vec_step_half(high, x, n_x, w, i + 8);
 }
 
 /* Bytes as the high halves of f16 numbers */

@@ -15,6 +15,12 @@ VEC v16 v16_set(float x)
     return _mm512_set1_ps(x);
 }
 
+/* x in lanes 0..7, y in 8..15 */
+VEC v16 v16_pair(float x, float y)
+{
+    return _mm512_insertf32x8(_mm512_set1_ps(x), _mm256_set1_ps(y), 1);
+}
+
 VEC v16 v16_load(const float *p)
 {
     return _mm512_loadu_ps(p);
@@ -114,6 +120,12 @@ VEC b16 b16_load(const void *p)
     return _mm_loadu_si128(p);
 }
 
+/* Two words of 8 bytes, lowest byte first */
+VEC b16 b16_words(uint64_t low, uint64_t high)
+{
+    return _mm_set_epi64x((long long)high, (long long)low);
+}
+
 VEC b16 b16_set(int x)
 {
     return _mm_set1_epi8((char)x);
@@ -129,16 +141,16 @@ VEC b16 b16_sub(b16 x, b16 y)
     return _mm_sub_epi8(x, y);
 }
 
-/* (x >> n) & mask in every byte */
+/* (x >> n) & mask in every byte; n is a constant once inlined */
 VEC b16 b16_bits(b16 x, int n, int mask)
 {
-    return _mm_and_si128(_mm_srl_epi16(x, _mm_cvtsi32_si128(n)), _mm_set1_epi8((char)mask));
+    return _mm_and_si128(_mm_srli_epi16(x, n), _mm_set1_epi8((char)mask));
 }
 
 /* x << n in every byte; no bit leaves its byte */
 VEC b16 b16_up(b16 x, int n)
 {
-    return _mm_sll_epi16(x, _mm_cvtsi32_si128(n));
+    return _mm_slli_epi16(x, n);
 }
 
 /* table[x], x < 16 */
@@ -166,6 +178,24 @@ VEC v16 v16_from_u8(b16 x)
 VEC v16 v16_from_i8(b16 x)
 {
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(x));
+}
+
+/* acc[2 r + m] += x[r] w[m] for 16 values at i, n_x activation rows */
+VEC void v16_step(v16 acc[6], const float *const *x, int n_x, const float *const w[2], int64_t i)
+{
+    v16 w0 = v16_load(w[0] + i), w1 = v16_load(w[1] + i), v = v16_load(x[0] + i);
+    acc[0] = v16_fma(v, w0, acc[0]);
+    acc[1] = v16_fma(v, w1, acc[1]);
+    if (n_x > 1) {
+        v = v16_load(x[1] + i);
+        acc[2] = v16_fma(v, w0, acc[2]);
+        acc[3] = v16_fma(v, w1, acc[3]);
+    }
+    if (n_x > 2) {
+        v = v16_load(x[2] + i);
+        acc[4] = v16_fma(v, w0, acc[4]);
+        acc[5] = v16_fma(v, w1, acc[5]);
+    }
 }
 
 /* Bytes as the high halves of f16 numbers */

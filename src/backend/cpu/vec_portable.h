@@ -28,6 +28,11 @@ VEC v16 v16_set(float x)
     VEC_EACH(v16, x);
 }
 
+VEC v16 v16_pair(float x, float y)
+{
+    VEC_EACH(v16, i < 8 ? x : y);
+}
+
 VEC v16 v16_load(const float *p)
 {
     VEC_EACH(v16, p[i]);
@@ -106,6 +111,24 @@ VEC void v16_fold4(float *out, v16 x0, v16 x1, v16 x2, v16 x3)
     out[3] = vec_fold(x3);
 }
 
+/* acc[2 r + m] += x[r] w[m] for 16 values at i, n_x activation rows */
+VEC void v16_step(v16 acc[6], const float *const *x, int n_x, const float *const w[2], int64_t i)
+{
+    v16 w0 = v16_load(w[0] + i), w1 = v16_load(w[1] + i), v = v16_load(x[0] + i);
+    acc[0] = v16_fma(v, w0, acc[0]);
+    acc[1] = v16_fma(v, w1, acc[1]);
+    if (n_x > 1) {
+        v = v16_load(x[1] + i);
+        acc[2] = v16_fma(v, w0, acc[2]);
+        acc[3] = v16_fma(v, w1, acc[3]);
+    }
+    if (n_x > 2) {
+        v = v16_load(x[2] + i);
+        acc[4] = v16_fma(v, w0, acc[4]);
+        acc[5] = v16_fma(v, w1, acc[5]);
+    }
+}
+
 VEC uint16_t vec_half(const void *p, int i)
 {
     uint16_t h;
@@ -133,6 +156,11 @@ VEC b16 b16_load(const void *p)
     b16 r;
     memcpy(r.l, p, sizeof r.l);
     return r;
+}
+
+VEC b16 b16_words(uint64_t low, uint64_t high)
+{
+    VEC_EACH(b16, (uint8_t)((i < 8 ? low : high) >> 8 * (i % 8)));
 }
 
 VEC b16 b16_set(int x)
