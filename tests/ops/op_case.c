@@ -154,6 +154,18 @@ static void bind(const struct op_case *c, const struct tensor *tensors, unsigned
     }
 }
 
+void case_args(const struct op_case *c, uint8_t *const image[OP_MAX_FIELD], struct tensor *tensors, unsigned char *args)
+{
+    for (int f = 0; f < OP_MAX_FIELD; f++) {
+        if (!c->tensor[f].is_used)
+            continue;
+        tensors[f] = c->tensor[f].t;
+        tensors[f].data = image[f] + c->tensor[f].data_at;
+        tensors[f].scale = image[f] + c->tensor[f].scale_at;
+    }
+    bind(c, tensors, args);
+}
+
 static int run_parts(const struct op_case *c, struct backend *be, const void *args, const int64_t *parts, struct err *e)
 {
     be->kind->begin(be, 0);
@@ -170,7 +182,8 @@ static int run_parts(const struct op_case *c, struct backend *be, const void *ar
 int case_run(const struct op_case *c, struct backend *be, const int64_t *parts, struct case_result *result, struct err *e)
 {
     struct backend_buffer buffer[OP_MAX_FIELD] = {{0}};
-    struct tensor whole[OP_MAX_FIELD] = {{0}};
+    struct tensor whole[OP_MAX_FIELD];
+    uint8_t *memory[OP_MAX_FIELD] = {0};
     int failed = 0;
     for (int f = 0; f < OP_MAX_FIELD && !failed; f++) {
         const struct case_tensor *ct = &c->tensor[f];
@@ -178,12 +191,11 @@ int case_run(const struct op_case *c, struct backend *be, const int64_t *parts, 
             continue;
         failed = be->kind->buffer_new(be, &buffer[f], (uint64_t)ct->n_byte, e) ||
             be->kind->write(be, buffer[f].data, ct->image, (uint64_t)ct->n_byte, e);
-        whole[f] = ct->t;
-        whole[f].data = (uint8_t *)buffer[f].data + ct->data_at;
-        whole[f].scale = (uint8_t *)buffer[f].data + ct->scale_at;
+        memory[f] = buffer[f].data;
     }
     _Alignas(16) unsigned char args[OP_MAX_ARGS];
-    bind(c, whole, args);
+    if (!failed)
+        case_args(c, memory, whole, args);
     for (int i = 0; i < (result->n_repeat ? result->n_repeat : 1) && !failed; i++) {
         double start = now();
         failed = run_parts(c, be, args, parts, e);

@@ -45,6 +45,8 @@ struct case_result {
     int n_repeat;
 };
 int case_run(const struct op_case *c, struct backend *be, const int64_t *parts, struct case_result *result, struct err *e);
+/* The call's arguments over images (of inputs or of a result); tensors [OP_MAX_FIELD] and args are the caller's. */
+void case_args(const struct op_case *c, uint8_t *const image[OP_MAX_FIELD], struct tensor *tensors, unsigned char *args);
 void case_result_free(struct case_result *r);
 
 #endif
