@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "engine/embedded.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { DEFAULT_CONTEXT = 32768, DEFAULT_CHUNK = 256 };
@@ -124,9 +125,7 @@ static int open_file(hadal_engine *g, struct err *e)
 static int open_backend(hadal_engine *g, struct err *e)
 {
     struct backend_options o = {.n_thread = g->options.n_thread, .level = g->options.level};
-#ifndef NDEBUG
-    o.checks_shapes = 1;
-#endif
+    assert((o.checks_shapes = 1)); /* builds with assertions check every call's shapes too */
     if (backend_open(&g->be, g->options.backend ? g->options.backend : "cpu", &o, e))
         return -1;
     g->forward = (struct forward){.be = g->be, .config = g->model.config, .plan = g->model.plan,
