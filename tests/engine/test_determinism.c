@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-enum { N_STORY = 2, LENGTH_V4 = 330, LENGTH_V41 = 200 };
+enum { N_STORY = 2, LENGTH_V4 = 270, LENGTH_V41 = 110 };
 
 static struct story *stories[N_STORY];
 
@@ -69,7 +69,7 @@ static void reference_gives_the_same_bits(void **state)
 
 static void threads_give_the_same_bits(void **state)
 {
-    static const int n_thread[] = {2, 3, 4};
+    static const int n_thread[] = {2, 4};
     (void)state;
     for (int i = 0; i < N_STORY; i++)
         for (size_t t = 0; t < sizeof n_thread / sizeof *n_thread; t++)
@@ -78,13 +78,13 @@ static void threads_give_the_same_bits(void **state)
 
 static void chunks_give_the_same_bits(void **state)
 {
-    static const int n_chunk[] = {32, 64, 127, 128, 129, 512}, n_piece[] = {3, 33, 64, 127, 128, 129};
+    static const int n_chunk[] = {64, 127, 128, 129}, n_piece[] = {3, 33};
     (void)state;
     for (int i = 0; i < N_STORY; i++) {
         for (size_t c = 0; c < sizeof n_chunk / sizeof *n_chunk; c++)
             assert_true(retell(stories[i], (struct hadal_engine_options){.n_chunk = n_chunk[c]}, stories[i]->n, 0));
         for (size_t p = 0; p < sizeof n_piece / sizeof *n_piece; p++)
-            assert_true(retell(stories[i], (struct hadal_engine_options){.n_chunk = 64}, n_piece[p], n_piece[p] > 3));
+            assert_true(retell(stories[i], (struct hadal_engine_options){.n_chunk = 32}, n_piece[p], 0));
         assert_true(retell(stories[i], (struct hadal_engine_options){.n_chunk = 512}, stories[i]->n, 1));
     }
 }
@@ -98,7 +98,7 @@ static void drafts_on_or_off_give_the_same_bits(void **state)
 
 /* ---- Several sequences ---- */
 
-enum { N_SEQ = 5, N_STEP = 40 };
+enum { N_SEQ = 5, N_STEP = 30 };
 
 /* Sequences of other tokens and other lengths, so that they cross the limits at other steps. */
 static void tell_several(const char *model, struct story **s, int first)
@@ -145,7 +145,7 @@ static void step_together(const char *model, int first, int n_thread)
 static void company_gives_the_same_bits(void **state)
 {
     (void)state;
-    step_together("toy:v4", 29, 1);
+    step_together("toy:v4", 27, 1);
     step_together("toy:v41", 9, 2);
 }
 
@@ -157,7 +157,7 @@ static void a_used_slot_gives_the_same_bits(void **state)
     for (int i = 0; i < N_STORY; i++) {
         hadal_engine *engine = story_engine(stories[i], (struct hadal_engine_options){.n_chunk = 32});
         hadal_session *session = story_session(engine);
-        story_append(stories[i], session, 100, 0);
+        story_append(stories[i], session, 90, 0);
         struct err e = {0};
         hadal_session *other = NULL;
         assert_int_equal(hadal_session_open(&other, engine, &e), -1);
@@ -165,7 +165,7 @@ static void a_used_slot_gives_the_same_bits(void **state)
         hadal_session_close(session);
         session = story_session(engine);
         assert_null(hadal_session_logits(session));
-        for (int first = 0; first < 70; first += 7)
+        for (int first = 0; first < 42; first += 7)
             story_append(stories[i], session, 7, 1);
         hadal_session_close(session);
         hadal_engine_close(engine);
@@ -179,7 +179,7 @@ static void sync_keeps_the_common_prefix(void **state)
     hadal_session *session = story_session(engine);
     struct hadal_sync_result result;
     struct err e = {0};
-    int32_t other[120];
+    int32_t other[110];
     (void)state;
     assert_int_equal(hadal_session_sync(session, s->ids, 100, &result, &e), 0);
     assert_int_equal(result.n_kept, 0);
@@ -190,7 +190,7 @@ static void sync_keeps_the_common_prefix(void **state)
     story_check(s, session, "same sync");
     memcpy(other, s->ids, sizeof other);
     other[90] = (other[90] + 1) % s->n_vocab;
-    assert_int_equal(hadal_session_sync(session, other, 120, &result, &e), 0);
+    assert_int_equal(hadal_session_sync(session, other, 110, &result, &e), 0);
     assert_int_equal(result.n_kept, 90);
     assert_int_equal(hadal_session_sync(session, s->ids, 110, &result, &e), 0);
     assert_int_equal(result.n_kept, 90);
@@ -210,12 +210,12 @@ static void cancelling_leaves_a_sound_session(void **state)
     struct err e = {0};
     int n;
     (void)state;
-    story_append(s, session, 50, 0);
+    story_append(s, session, 30, 0);
     hadal_engine_cancel(engine);
-    assert_int_equal(hadal_session_append(session, s->ids + 50, 80, NULL, &e), -1);
+    assert_int_equal(hadal_session_append(session, s->ids + 30, 80, NULL, &e), -1);
     assert_int_equal(e.code, ERR_CANCELLED);
     hadal_session_ids(session, &n);
-    assert_int_equal(n, 50);
+    assert_int_equal(n, 30);
     story_append(s, session, 80, 1);
     hadal_session_close(session);
     hadal_engine_close(engine);
