@@ -220,15 +220,3 @@ int convert_run(const struct convert_options *o, struct convert_report *report, 
     arena_free(&c.arena);
     return failed ? -1 : 0;
 }
-
-void convert_describe_choices(char *classes, int n_classes, char *formats, int n_formats)
-{
-    int n = snprintf(classes, (size_t)n_classes, "all");
-    for (int i = 0; i < N_WEIGHT_CLASS && n < n_classes; i++)
-        if (i != CLASS_IDS)
-            n += snprintf(classes + n, (size_t)(n_classes - n), " %s", weight_class_name((enum weight_class)i));
-    n = snprintf(formats, (size_t)n_formats, "keep");
-    for (int i = 0; i < N_DTYPE && n < n_formats; i++)
-        if (items_can_write((enum dtype)i))
-            n += snprintf(formats + n, (size_t)(n_formats - n), " %s", dtype_info((enum dtype)i)->name);
-}

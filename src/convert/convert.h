@@ -23,7 +23,7 @@ struct convert_options {
     const char *input;  /* folder or GGUF file */
     const char *output; /* GGUF file; with verifies_only it must be there already */
     const char *name;   /* general.name; NULL: the input's */
-    /* "CLASS=FORMAT": classes and formats as convert_describe_choices lists them; later ones win. */
+    /* "CLASS=FORMAT": class a weight_class_name or "all", format "keep" or one with an encoder; later ones win. */
     const char *types[CONVERT_MAX_TYPE];
     int n_type;
     int n_thread;       /* 0: one per processor */
@@ -44,8 +44,5 @@ struct convert_report {
 };
 
 int convert_run(const struct convert_options *o, struct convert_report *report, struct err *e);
-
-/* One line of class names and one of format names, for help. */
-void convert_describe_choices(char *classes, int n_classes, char *formats, int n_formats);
 
 #endif

@@ -6,6 +6,7 @@
 #include "model/config_read.h"
 
 #include <json-c/json.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -99,7 +100,9 @@ static int read_token_id(const struct documents *d, const char *key, int fallbac
     struct config_value element = v;
     if (found && v.is_array && v.n) /* several end tokens: the first */
         at(NULL, &v, 0, &element);
-    *id = found ? (int)element.f : fallback;
+    *id = found ? -2 : fallback; /* config_check refuses -2 */
+    if (found && element.f >= -1 && element.f <= INT_MAX)
+        *id = (int)element.f;
     return 0;
 }
 
