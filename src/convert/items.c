@@ -46,16 +46,27 @@ static int has_fp8_nan(const uint8_t *bytes, int64_t n)
     return has_byte(bytes, n, 0x7f) || has_byte(bytes, n, 0xff);
 }
 
+/* Decodes a row into scratch; -1 when a value is infinite or not a number. */
+static int decode_row(const struct item *item, int64_t row, float *scratch)
+{
+    int64_t n = tensor_n_col(item->source);
+    tensor_decode(item->source, row, 0, n, scratch);
+    for (int64_t i = 0; i < n; i++)
+        if (!isfinite(scratch[i]))
+            return -1;
+    return 0;
+}
+
 static int copy_row(const struct item *item, int64_t row, uint8_t *out, float *scratch)
 {
-    (void)scratch;
     memcpy(out, find_row(item->source, row).data, (size_t)item->row_bytes);
-    return 0;
+    return decode_row(item, row, scratch);
 }
 
 static int copy_fp8_row(const struct item *item, int64_t row, uint8_t *out, float *scratch)
 {
-    copy_row(item, row, out, scratch);
+    (void)scratch;
+    memcpy(out, find_row(item->source, row).data, (size_t)item->row_bytes);
     return has_fp8_nan(out, item->row_bytes) ? -1 : 0;
 }
 
@@ -102,12 +113,9 @@ static int convert_ids(const struct item *item, int64_t row, uint8_t *out, float
 
 static int encode_row(const struct item *item, int64_t row, uint8_t *out, float *scratch)
 {
-    int64_t n = tensor_n_col(item->source);
-    tensor_decode(item->source, row, 0, n, scratch);
-    for (int64_t i = 0; i < n; i++)
-        if (!isfinite(scratch[i]))
-            return -1;
-    return tensor_encode(item->target, scratch, n, out);
+    if (decode_row(item, row, scratch))
+        return -1;
+    return tensor_encode(item->target, scratch, tensor_n_col(item->source), out);
 }
 
 /* ---- Choices ---- */
@@ -185,7 +193,7 @@ static void set_format(struct item *item, enum dtype target, item_row_fn row)
     item->ggml_type = info->ggml_type >= 0 ? info->ggml_type : dtype_info(DT_I8)->ggml_type;
     if (info->ggml_type < 0)
         item->dim[item->n_dim - 1] = item->row_bytes; /* a row of bytes */
-    item->n_scratch = row == encode_row || row == convert_ids ? n : 0;
+    item->n_scratch = row == encode_row || row == copy_row || row == convert_ids ? n : 0;
 }
 
 static int add_scales(struct planning *p, const struct tensor *source, const char *name)

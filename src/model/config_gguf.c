@@ -125,6 +125,15 @@ static void infer_table_width(struct model_config *c, const struct gguf *file)
         c->engram_head_dim = (int)t->dim[1] / n_column;
 }
 
+/* Keys of draft stages without their tensors: files that were cut down keep the keys. */
+static void infer_draft(struct model_config *c, const struct gguf *file)
+{
+    if (c->n_stage && !gguf_find_tensor(file, "mtp.0.attn_q_a.weight")) {
+        c->n_stage = c->n_tap = c->draft_block = c->draft_noise_id = c->markov_rank = 0;
+        c->draft_n_expert = c->draft_n_expert_used = 0;
+    }
+}
+
 /* ---- Keys outside the architecture's own ---- */
 
 static int read_id(const struct gguf *file, const char *key, int fallback)
@@ -183,6 +192,7 @@ int config_from_gguf(struct model_config *c, const struct gguf *file, struct are
             architecture);
     infer_sources(c, file);
     infer_table_width(c, file);
+    infer_draft(c, file);
     if (config_finish(c, e))
         return -1;
     copy_text(file, "hadal.chat_dialect", c->dialect, sizeof c->dialect);

@@ -380,6 +380,16 @@ static void put_vcruz(struct dialect *d)
     }
 }
 
+/* Draft keys without draft tensors, as a file that was cut down has them. */
+static void put_cut_down(struct dialect *d)
+{
+    const int32_t taps[3] = {7, 8, 9};
+    put_vcruz(d);
+    gguf_put_u32(&d->header, "dspark.block_size", 5);
+    put_u32(d, "dspark.markov_rank", 16);
+    gguf_put_numbers(&d->header, key(d, "dspark.target_layer_ids"), GGUF_I32, taps, 3);
+}
+
 /* v41 spec 12.3 */
 static void put_mxxm(struct dialect *d)
 {
@@ -443,6 +453,7 @@ static void gguf_dialects(void **state)
     c.candidate_blocks = 2048;
     c.candidate_block_size = 8;
     expect_dialect(put_vcruz, &c, NULL);
+    expect_dialect(put_cut_down, &c, NULL);
     snprintf(c.architecture, sizeof c.architecture, "deepseek4");
     expect_dialect(put_vcruz, &c, "deepseek4 has no n-gram tables, but the file has");
     snprintf(c.architecture, sizeof c.architecture, "llama");

@@ -340,6 +340,12 @@ static void bad_values_are_named(void **state)
     expect_refusal(p.in, "tensor blk.1.ffn_gate_tid2eid.weight: token 7 is sent to expert 16 of 16");
     ids[7 * 3 + 1] = 3;
     float *norm = p.toy->weights.layer[1].attn_norm.data;
+    float *matrix = p.toy->weights.layer[2].ffn_gate_inp.data;
+    matrix[64] = INFINITY;
+    assert_int_equal(toy_folder_write(p.toy, p.in, TOY_F32, 1, &e), 0);
+    assert_int_equal(convert_run(&(struct convert_options){.input = p.in, .output = p.out}, &r, &e), -1);
+    assert_string_equal(e.text, "tensor blk.2.ffn_gate_inp.weight: row 1 holds a value or a scale that is not a number");
+    matrix[64] = 0;
     norm[5] = NAN;
     assert_int_equal(toy_folder_write(p.toy, p.in, TOY_F32, 1, &e), 0);
     struct convert_options o = {.input = p.in, .output = p.out, .types = {"norm=F16"}, .n_type = 1};
