@@ -3,9 +3,9 @@
  *   in the checkpoint            kept means
  *   F32, F16, BF16, block types  the same bytes
  *   FP4, a scale per row and 32  MXFP4, the same values in other places
- *   FP8, a scale per tile        I8 tensor of the E4M3 bytes and I8 tensor NAME.scale of the E8M0 bytes
- *   FP8, a scale per row and 32  I8 rows of the E4M3 bytes, then the E8M0 bytes
- *   I64 expert numbers           I32
+ *   FP8, a scale per tile        I8 tensor of the E4M3 bytes and I8 tensor NAME.scale of the E8M0
+ * bytes FP8, a scale per row and 32  I8 rows of the E4M3 bytes, then the E8M0 bytes I64 expert
+ * numbers           I32
  */
 #include "convert/items.h"
 
@@ -31,7 +31,8 @@ static struct row_bytes find_row(const struct tensor *t, int64_t row)
     }
     struct row_bytes r = {(const uint8_t *)m.data + row * m.row_bytes, NULL};
     if (dtype_info(m.type)->scale_rows == 1)
-        r.scale = (const uint8_t *)m.scale + row * (tensor_n_col(&m) / dtype_info(m.type)->scale_cols);
+        r.scale =
+            (const uint8_t *)m.scale + row * (tensor_n_col(&m) / dtype_info(m.type)->scale_cols);
     return r;
 }
 
@@ -77,7 +78,8 @@ static int copy_scales(const struct item *item, int64_t row, uint8_t *out, float
     const struct tensor *t = item->source;
     int64_t per_slice = item->dim[item->n_dim - 2];
     struct tensor m = t->n_dim == 3 ? tensor_matrix(t, row / per_slice) : *t;
-    memcpy(out, (const uint8_t *)m.scale + row % per_slice * item->row_bytes, (size_t)item->row_bytes);
+    memcpy(
+        out, (const uint8_t *)m.scale + row % per_slice * item->row_bytes, (size_t)item->row_bytes);
     return has_byte(out, item->row_bytes, 255) ? -1 : 0;
 }
 
@@ -105,7 +107,8 @@ static int convert_ids(const struct item *item, int64_t row, uint8_t *out, float
     int64_t n = tensor_n_col(item->source);
     tensor_decode(item->source, row, 0, n, scratch);
     for (int64_t i = 0; i < n; i++) {
-        int32_t id = (int32_t)scratch[i]; /* checked against the number of experts when the model was opened */
+        int32_t id = (int32_t)
+            scratch[i]; /* checked against the number of experts when the model was opened */
         memcpy(out + 4 * i, &id, 4);
     }
     return 0;
@@ -144,9 +147,11 @@ int items_choose(struct item_choice *choice, const char *text, struct err *e)
     int klass = weight_class_by_name(name), is_all = !strcmp(name, "all");
     int type = strcmp(equals + 1, "keep") ? dtype_by_name(equals + 1) : ITEMS_KEEP;
     if ((klass < 0 && !is_all) || klass == CLASS_IDS)
-        return err_set(e, ERR_ARGUMENT, "type '%.40s': there is no class %s to choose for", text, name);
+        return err_set(
+            e, ERR_ARGUMENT, "type '%.40s': there is no class %s to choose for", text, name);
     if (strcmp(equals + 1, "keep") && (type < 0 || !items_can_write((enum dtype)type)))
-        return err_set(e, ERR_ARGUMENT, "type '%.40s': format %.20s cannot be written", text, equals + 1);
+        return err_set(
+            e, ERR_ARGUMENT, "type '%.40s': format %.20s cannot be written", text, equals + 1);
     for (int i = 0; i < N_WEIGHT_CLASS; i++)
         if (i == klass || (is_all && i != CLASS_NORM && i != CLASS_IDS))
             choice->type[i] = type;
@@ -178,7 +183,8 @@ static struct item *add(struct planning *p, const struct tensor *source, const c
         all->capacity = capacity;
     }
     struct item *item = &all->item[all->n++];
-    *item = (struct item){.source = source, .name = name, .n_dim = source->n_dim, .n_row = tensor_n_row(source)};
+    *item = (struct item){
+        .source = source, .name = name, .n_dim = source->n_dim, .n_row = tensor_n_row(source)};
     memcpy(item->dim, source->dim, sizeof item->dim);
     return item;
 }
@@ -199,7 +205,8 @@ static void set_format(struct item *item, enum dtype target, item_row_fn row)
 static int add_scales(struct planning *p, const struct tensor *source, const char *name)
 {
     size_t n = strlen(name), tail = strlen(".weight");
-    char *own = arena_print(p->arena, "%.*s.scale", (int)(n > tail && !strcmp(name + n - tail, ".weight") ? n - tail : n), name);
+    char *own = arena_print(p->arena, "%.*s.scale",
+        (int)(n > tail && !strcmp(name + n - tail, ".weight") ? n - tail : n), name);
     struct item *item = own ? add(p, source, own) : NULL;
     if (!item)
         return err_set(p->e, ERR_MEMORY, "no memory for the list of tensors");
@@ -243,7 +250,8 @@ static int plan_slot(void *context, const struct weight_slot *slot)
     struct planning *p = context;
     if ((slot->klass == CLASS_ENGRAM_TABLE) != p->is_table)
         return 0;
-    const struct tensor *source = weight_slot_tensor((struct model_weights *)(uintptr_t)p->weights, slot);
+    const struct tensor *source =
+        weight_slot_tensor((struct model_weights *)(uintptr_t)p->weights, slot);
     struct item *item = add(p, source, source->name);
     int target = p->choice->type[slot->klass];
     if (!item)
@@ -251,15 +259,17 @@ static int plan_slot(void *context, const struct weight_slot *slot)
     if (target == ITEMS_KEEP || target == (int)source->type)
         return keep(p, item);
     if (tensor_n_col(source) % dtype_info((enum dtype)target)->block)
-        return err_set(p->e, ERR_ARGUMENT, "tensor %s: rows of %lld values, no multiple of the %d of %s; choose another format for %s",
+        return err_set(p->e, ERR_ARGUMENT,
+            "tensor %s: rows of %lld values, no multiple of the %d of %s; choose another format "
+            "for %s",
             source->name, (long long)tensor_n_col(source), dtype_info((enum dtype)target)->block,
             dtype_info((enum dtype)target)->name, weight_class_name(slot->klass));
     set_format(item, (enum dtype)target, encode_row);
     return 0;
 }
 
-int items_plan(struct items *items, const struct model_file_info *model, const struct item_choice *choice,
-    struct arena *arena, struct err *e)
+int items_plan(struct items *items, const struct model_file_info *model,
+    const struct item_choice *choice, struct arena *arena, struct err *e)
 {
     struct planning p = {items, model->weights, choice, arena, e, 0};
     *items = (struct items){0};

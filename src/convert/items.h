@@ -1,4 +1,5 @@
-/* items.h: the tensors of the output file: where each comes from, what it becomes, and how its rows are made. */
+/* items.h: the tensors of the output file: where each comes from, what it becomes, and how its rows
+ * are made. */
 #ifndef HADAL_CONVERT_ITEMS_H
 #define HADAL_CONVERT_ITEMS_H
 
@@ -6,7 +7,8 @@
 #include "model/weights_table.h"
 
 struct item;
-/* Makes row r of the item's data. `scratch` holds one row of floats. -1: a value is not a number. */
+/* Makes row r of the item's data. `scratch` holds one row of floats. -1: a value is not a number.
+ */
 typedef int (*item_row_fn)(const struct item *item, int64_t row, uint8_t *out, float *scratch);
 
 struct item {
@@ -17,9 +19,9 @@ struct item {
     int n_dim;
     int64_t dim[TENSOR_MAX_DIM]; /* of the output, outermost first */
     int64_t n_row, row_bytes;
-    int64_t n_scratch;           /* floats */
+    int64_t n_scratch; /* floats */
     item_row_fn row;
-    uint64_t offset;             /* of its data, behind the header */
+    uint64_t offset; /* of its data, behind the header */
 };
 
 struct items {
@@ -42,8 +44,8 @@ int items_choose(struct item_choice *choice, const char *text, struct err *e);
 int items_can_write(enum dtype type);
 
 /* All items of a model, in the order of the table, n-gram tables last. */
-int items_plan(struct items *items, const struct model_file_info *model, const struct item_choice *choice,
-    struct arena *arena, struct err *e);
+int items_plan(struct items *items, const struct model_file_info *model,
+    const struct item_choice *choice, struct arena *arena, struct err *e);
 uint64_t items_n_byte(const struct item *item);
 
 #endif

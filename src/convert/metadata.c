@@ -1,5 +1,5 @@
-/* metadata.c: see metadata.h. Numbers that stand in config_read.c's list are written from that list; here are the lists,
- * texts and constants around them. */
+/* metadata.c: see metadata.h. Numbers that stand in config_read.c's list are written from that
+ * list; here are the lists, texts and constants around them. */
 #include "convert/metadata.h"
 
 #include "base/arena.h"
@@ -85,7 +85,8 @@ static void put_sources(struct writer *w)
     put_marked(w, "attention.kv_source_layer_ids", c->is_kv_source);
     put_marked(w, "attention.index_source_layer_ids", c->is_index_source);
     if (c->candidate_source >= 0)
-        gguf_put_u32(w->header, own(w, "attention.candidate_source_layer_id"), (uint32_t)c->candidate_source);
+        gguf_put_u32(w->header, own(w, "attention.candidate_source_layer_id"),
+            (uint32_t)c->candidate_source);
 }
 
 /* Constants of all tables, one after the other. */
@@ -95,7 +96,8 @@ static void put_engram(struct writer *w)
     struct gguf_header *h = w->header;
     int32_t layer[CONFIG_MAX_ENGRAM];
     uint64_t row[CONFIG_MAX_ENGRAM], prime[CONFIG_MAX_ENGRAM * CONFIG_MAX_HASH], n_prime = 0;
-    uint64_t offset[CONFIG_MAX_ENGRAM * CONFIG_MAX_HASH], multiplier[CONFIG_MAX_ENGRAM * CONFIG_MAX_NGRAM], n_multiplier = 0;
+    uint64_t offset[CONFIG_MAX_ENGRAM * CONFIG_MAX_HASH],
+        multiplier[CONFIG_MAX_ENGRAM * CONFIG_MAX_NGRAM], n_multiplier = 0;
     uint64_t n = (uint64_t)c->n_engram;
     int n_column = (c->engram_max_ngram - 1) * c->engram_n_head;
     for (uint64_t i = 0; i < n; i++) {
@@ -121,13 +123,16 @@ static void put_draft(struct writer *w)
 {
     const struct model_config *c = w->config;
     gguf_put_u32(w->header, own(w, "dspark.stage_count"), (uint32_t)c->n_stage);
-    gguf_put_numbers(w->header, own(w, "dspark.target_layer_ids"), GGUF_I32, c->tap_layer, (uint64_t)c->n_tap);
-    gguf_put_numbers(w->header, own(w, "dspark.confidence_temperatures"), GGUF_F32, c->draft_temperature, 16);
+    gguf_put_numbers(
+        w->header, own(w, "dspark.target_layer_ids"), GGUF_I32, c->tap_layer, (uint64_t)c->n_tap);
+    gguf_put_numbers(
+        w->header, own(w, "dspark.confidence_temperatures"), GGUF_F32, c->draft_temperature, 16);
 }
 
 /* ---- Tokenizer ---- */
 
-static int put_texts(struct writer *w, const char *key, const struct text *texts, int32_t n, struct err *e)
+static int put_texts(
+    struct writer *w, const char *key, const struct text *texts, int32_t n, struct err *e)
 {
     struct gguf_string *strings = ARENA_NEW(&w->arena, struct gguf_string, (size_t)n);
     if (!strings)
@@ -165,7 +170,8 @@ static int put_tokenizer(struct writer *w, const struct tokenizer_source *s, str
     return 0;
 }
 
-int metadata_put(struct gguf_header *h, const struct model_config *c, const struct tokenizer *tokenizer, struct err *e)
+int metadata_put(struct gguf_header *h, const struct model_config *c,
+    const struct tokenizer *tokenizer, struct err *e)
 {
     struct writer w = {.header = h, .config = c};
     put_general(&w);

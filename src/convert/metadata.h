@@ -7,6 +7,7 @@
 #include "text/tokenizer.h"
 
 /* tokenizer may be NULL. */
-int metadata_put(struct gguf_header *h, const struct model_config *c, const struct tokenizer *tokenizer, struct err *e);
+int metadata_put(struct gguf_header *h, const struct model_config *c,
+    const struct tokenizer *tokenizer, struct err *e);
 
 #endif

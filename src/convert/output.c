@@ -17,8 +17,8 @@ static int write_at(struct output *o, uint64_t offset, const void *bytes, uint64
         if (done < 0 && errno == EINTR)
             continue;
         if (done <= 0)
-            return err_set(e, ERR_IO, "%s: cannot write %llu bytes at %llu: %s", o->part, (unsigned long long)n,
-                (unsigned long long)offset, strerror(errno));
+            return err_set(e, ERR_IO, "%s: cannot write %llu bytes at %llu: %s", o->part,
+                (unsigned long long)n, (unsigned long long)offset, strerror(errno));
         p += done;
         offset += (uint64_t)done;
         n -= (uint64_t)done;
@@ -34,8 +34,9 @@ static int read_at(struct output *o, uint64_t offset, void *bytes, uint64_t n, s
         if (done < 0 && errno == EINTR)
             continue;
         if (done <= 0)
-            return err_set(e, ERR_IO, "%s: cannot read %llu bytes at %llu: %s", o->part, (unsigned long long)n,
-                (unsigned long long)offset, done ? strerror(errno) : "the file ends");
+            return err_set(e, ERR_IO, "%s: cannot read %llu bytes at %llu: %s", o->part,
+                (unsigned long long)n, (unsigned long long)offset,
+                done ? strerror(errno) : "the file ends");
         p += done;
         offset += (uint64_t)done;
         n -= (uint64_t)done;
@@ -49,7 +50,8 @@ static int try_resume(struct output *o, const struct output_plan *plan, struct a
     struct stat st;
     size_t n = plan->header->n_byte, n_sums = (size_t)plan->n_sum * 8;
     char *old = arena_alloc(arena, n);
-    if (!old || fstat(o->fd, &st) || (uint64_t)st.st_size != plan->n_byte || read_at(o, 0, old, n, NULL))
+    if (!old || fstat(o->fd, &st) || (uint64_t)st.st_size != plan->n_byte ||
+        read_at(o, 0, old, n, NULL))
         return 0;
     memcpy(o->sums, old + plan->sums_at, n_sums);
     memset(old + plan->sums_at, 0, n_sums);
@@ -59,9 +61,11 @@ static int try_resume(struct output *o, const struct output_plan *plan, struct a
     return 0;
 }
 
-int output_open(struct output *o, const struct output_plan *plan, struct arena *arena, struct err *e)
+int output_open(
+    struct output *o, const struct output_plan *plan, struct arena *arena, struct err *e)
 {
-    *o = (struct output){.fd = -1, .sums_at = plan->sums_at, .data_at = plan->header->n_byte, .n_sum = plan->n_sum};
+    *o = (struct output){
+        .fd = -1, .sums_at = plan->sums_at, .data_at = plan->header->n_byte, .n_sum = plan->n_sum};
     if (strlen(plan->path) >= sizeof o->path)
         return err_set(e, ERR_ARGUMENT, "path %.200s... is too long", plan->path);
     snprintf(o->path, sizeof o->path, "%s", plan->path);
@@ -78,8 +82,8 @@ int output_open(struct output *o, const struct output_plan *plan, struct arena *
     if (o->is_resumed)
         return 0;
     if (ftruncate(o->fd, 0) || ftruncate(o->fd, (off_t)plan->n_byte))
-        return err_set(e, ERR_IO, "%s: cannot have %llu bytes: %s", o->part, (unsigned long long)plan->n_byte,
-            strerror(errno));
+        return err_set(e, ERR_IO, "%s: cannot have %llu bytes: %s", o->part,
+            (unsigned long long)plan->n_byte, strerror(errno));
     return write_at(o, 0, plan->header->data, plan->header->n_byte, e);
 }
 

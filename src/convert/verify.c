@@ -8,7 +8,8 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* Above this relative RMS error something else than rounding went wrong; Q2_K of normal numbers has about 0.3. */
+/* Above this relative RMS error something else than rounding went wrong; Q2_K of normal numbers has
+ * about 0.3. */
 static const double error_limit = 0.6;
 
 struct verification {
@@ -36,7 +37,8 @@ static int check_sums(struct verification *v, const struct gguf *file)
     uint64_t n;
     const struct gguf_tensor *t = gguf_tensors(file, &n);
     if (!key || !key->is_array || key->n != n)
-        return err_set(v->e, ERR_FORMAT, "key hadal.tensor_xxh64 is no list of %llu numbers", (unsigned long long)n);
+        return err_set(v->e, ERR_FORMAT, "key hadal.tensor_xxh64 is no list of %llu numbers",
+            (unsigned long long)n);
     for (uint64_t i = 0; i < n; i++)
         v->n_total += t[i].n_byte;
     for (uint64_t i = 0; i < n; i++) {
@@ -45,7 +47,8 @@ static int check_sums(struct verification *v, const struct gguf *file)
         if (tell(v, "check", t[i].name) || gguf_number(key, i, &stored))
             return -1;
         if ((uint64_t)stored.i != (sum ? sum : 1))
-            return err_set(v->e, ERR_FORMAT, "tensor %s: its checksum is wrong, the file is damaged", t[i].name);
+            return err_set(v->e, ERR_FORMAT,
+                "tensor %s: its checksum is wrong, the file is damaged", t[i].name);
         v->n_done += t[i].n_byte;
     }
     return 0;
@@ -79,7 +82,8 @@ static int judge(struct verification *v, const struct tensor *t, const struct di
     }
     if (relative <= error_limit)
         return 0;
-    return err_set(v->e, ERR_FORMAT, "tensor %s: relative error %g, expected at most %g", t->name, relative, error_limit);
+    return err_set(v->e, ERR_FORMAT, "tensor %s: relative error %g, expected at most %g", t->name,
+        relative, error_limit);
 }
 
 static int compare_slot(void *context, const struct weight_slot *slot)
@@ -104,7 +108,8 @@ static int compare_slot(void *context, const struct weight_slot *slot)
     return judge(v, a, &d);
 }
 
-static int compare_models(struct verification *v, const struct model_file *input, const struct model_file *output)
+static int compare_models(
+    struct verification *v, const struct model_file *input, const struct model_file *output)
 {
     struct model_file_info a, b;
     model_file_info(input, &a);
@@ -116,13 +121,15 @@ static int compare_models(struct verification *v, const struct model_file *input
     return weights_each_slot(a.config, a.plan, compare_slot, v);
 }
 
-int verify_run(const struct convert_options *o, const struct model_file *input, struct convert_report *report, struct err *e)
+int verify_run(const struct convert_options *o, const struct model_file *input,
+    struct convert_report *report, struct err *e)
 {
     struct verification v = {.options = o, .report = report, .e = e};
     struct gguf *file = NULL;
     struct model_file *output = NULL;
     int failed = gguf_open(&file, o->output, e) || check_sums(&v, file) ||
-                 model_file_open(&output, o->output, NULL, 0, e) || compare_models(&v, input, output);
+                 model_file_open(&output, o->output, NULL, 0, e) ||
+                 compare_models(&v, input, output);
     model_file_close(output);
     gguf_close(file);
     arena_free(&v.arena);

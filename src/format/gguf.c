@@ -97,8 +97,9 @@ static int take_key(struct cursor *c, struct gguf_key *key, struct err *e)
         key->n = take_number(c, 8);
     }
     if (!c->is_short && (type >= N_GGUF_TYPE || type == GGUF_ARRAY))
-        return err_set(e, ERR_FORMAT, "key %.*s: value type %llu%s", (int)(key->name.n_byte % MAX_NAME),
-            key->name.data, (unsigned long long)type, key->is_array ? " in an array" : "");
+        return err_set(e, ERR_FORMAT, "key %.*s: value type %llu%s",
+            (int)(key->name.n_byte % MAX_NAME), key->name.data, (unsigned long long)type,
+            key->is_array ? " in an array" : "");
     key->type = (enum gguf_type)type;
     key->payload = c->p;
     if (key->type != GGUF_STRING) {
@@ -122,12 +123,14 @@ static int take_tensor(struct cursor *c, struct raw_tensor *t, struct err *e)
 {
     *t = (struct raw_tensor){.name = take_string(c)};
     t->n_dim = take_number(c, 4);
-    if (!c->is_short && (t->name.n_byte < 1 || t->name.n_byte >= MAX_NAME || memchr(t->name.data, 0, t->name.n_byte)))
-        return err_set(e, ERR_FORMAT, "a tensor's name has %llu bytes, expected 1 to %d, none of them 0",
+    if (!c->is_short && (t->name.n_byte < 1 || t->name.n_byte >= MAX_NAME ||
+                            memchr(t->name.data, 0, t->name.n_byte)))
+        return err_set(e, ERR_FORMAT,
+            "a tensor's name has %llu bytes, expected 1 to %d, none of them 0",
             (unsigned long long)t->name.n_byte, MAX_NAME - 1);
     if (!c->is_short && (t->n_dim < 1 || t->n_dim > GGUF_MAX_DIM))
-        return err_set(e, ERR_FORMAT, "tensor %.*s has %llu dimensions, expected 1 to %d", (int)t->name.n_byte, t->name.data,
-            (unsigned long long)t->n_dim, GGUF_MAX_DIM);
+        return err_set(e, ERR_FORMAT, "tensor %.*s has %llu dimensions, expected 1 to %d",
+            (int)t->name.n_byte, t->name.data, (unsigned long long)t->n_dim, GGUF_MAX_DIM);
     for (uint64_t i = 0; i < t->n_dim && !c->is_short; i++)
         t->dim[i] = take_number(c, 8);
     t->type = (uint32_t)take_number(c, 4);
@@ -149,7 +152,8 @@ static int walk_preamble(struct cursor *c, struct header *h, struct err *e)
     if (!magic || memcmp(magic, "GGUF", 4))
         return err_set(e, ERR_FORMAT, "does not start with GGUF");
     if (version != 2 && version != 3)
-        return err_set(e, ERR_UNSUPPORTED, version == 0x03000000 ? "big-endian file" : "GGUF version %llu, expected 2 or 3",
+        return err_set(e, ERR_UNSUPPORTED,
+            version == 0x03000000 ? "big-endian file" : "GGUF version %llu, expected 2 or 3",
             (unsigned long long)version);
     h->n_tensor = take_number(c, 8);
     h->n_key = take_number(c, 8);
@@ -165,8 +169,10 @@ static int cut_short(const struct cursor *c, const char *where, struct err *e)
 static int read_alignment(const struct gguf_key *key, uint64_t *alignment, struct err *e)
 {
     struct gguf_number n;
-    if (key->is_array || gguf_number(key, 0, &n) || n.i < 8 || n.i > MAX_ALIGNMENT || (n.i & (n.i - 1)))
-        return err_set(e, ERR_FORMAT, "general.alignment is no power of two from 8 to %d", MAX_ALIGNMENT);
+    if (key->is_array || gguf_number(key, 0, &n) || n.i < 8 || n.i > MAX_ALIGNMENT ||
+        (n.i & (n.i - 1)))
+        return err_set(
+            e, ERR_FORMAT, "general.alignment is no power of two from 8 to %d", MAX_ALIGNMENT);
     *alignment = (uint64_t)n.i;
     return 0;
 }
@@ -176,7 +182,8 @@ static int is_named(struct gguf_string s, const char *name)
     return s.n_byte == strlen(name) && !memcmp(s.data, name, s.n_byte);
 }
 
-static int walk_header(const struct part *part, struct header *h, uint64_t *alignment, struct err *e)
+static int walk_header(
+    const struct part *part, struct header *h, uint64_t *alignment, struct err *e)
 {
     struct cursor c = {part->bytes, part->bytes + part->n_byte, 0};
     struct gguf_key key;
@@ -187,7 +194,8 @@ static int walk_header(const struct part *part, struct header *h, uint64_t *alig
     for (uint64_t i = 0; i < h->n_key && !c.is_short; i++) {
         if (take_key(&c, &key, e))
             return -1;
-        if (!c.is_short && is_named(key.name, "general.alignment") && read_alignment(&key, alignment, e))
+        if (!c.is_short && is_named(key.name, "general.alignment") &&
+            read_alignment(&key, alignment, e))
             return -1;
     }
     if (cut_short(&c, "metadata", e))
@@ -198,7 +206,8 @@ static int walk_header(const struct part *part, struct header *h, uint64_t *alig
             return -1;
     if (cut_short(&c, "list of tensors", e))
         return -1;
-    uint64_t used = (uint64_t)(c.p - part->bytes), start = (used + *alignment - 1) / *alignment * *alignment;
+    uint64_t used = (uint64_t)(c.p - part->bytes),
+             start = (used + *alignment - 1) / *alignment * *alignment;
     if (start > part->n_byte) {
         if (h->n_tensor)
             return err_set(e, ERR_FORMAT, "file ends before its data");
@@ -211,8 +220,8 @@ static int walk_header(const struct part *part, struct header *h, uint64_t *alig
 
 /* ---- Filling the tables ---- */
 
-static int place_tensor(struct gguf_tensor *t, const struct raw_tensor *raw, const struct header *h, uint64_t alignment,
-    struct err *e)
+static int place_tensor(struct gguf_tensor *t, const struct raw_tensor *raw, const struct header *h,
+    uint64_t alignment, struct err *e)
 {
     t->ggml_type = raw->type;
     t->type = dtype_by_ggml(raw->type);
@@ -220,12 +229,15 @@ static int place_tensor(struct gguf_tensor *t, const struct raw_tensor *raw, con
     for (int i = 0; i < t->n_dim; i++) {
         uint64_t d = raw->dim[t->n_dim - 1 - i];
         if (d < 1 || d > INT64_MAX)
-            return err_set(e, ERR_FORMAT, "tensor %s: a dimension is %llu", t->name, (unsigned long long)d);
+            return err_set(
+                e, ERR_FORMAT, "tensor %s: a dimension is %llu", t->name, (unsigned long long)d);
         t->dim[i] = (int64_t)d;
     }
     if (raw->offset % alignment || raw->offset > h->n_data_byte)
-        return err_set(e, ERR_FORMAT, "tensor %s: offset %llu, expected a multiple of %llu up to %llu", t->name,
-            (unsigned long long)raw->offset, (unsigned long long)alignment, (unsigned long long)h->n_data_byte);
+        return err_set(e, ERR_FORMAT,
+            "tensor %s: offset %llu, expected a multiple of %llu up to %llu", t->name,
+            (unsigned long long)raw->offset, (unsigned long long)alignment,
+            (unsigned long long)h->n_data_byte);
     t->data = h->data + raw->offset;
     if (t->type < 0)
         return 0;
@@ -234,18 +246,21 @@ static int place_tensor(struct gguf_tensor *t, const struct raw_tensor *raw, con
         return err_set(e, ERR_FORMAT, "tensor %s: its shape does not fit the blocks of %s", t->name,
             dtype_info((enum dtype)t->type)->name);
     if ((uint64_t)n_byte > h->n_data_byte - raw->offset)
-        return err_set(e, ERR_FORMAT, "tensor %s: %lld bytes at offset %llu of %llu", t->name, (long long)n_byte,
-            (unsigned long long)raw->offset, (unsigned long long)h->n_data_byte);
+        return err_set(e, ERR_FORMAT, "tensor %s: %lld bytes at offset %llu of %llu", t->name,
+            (long long)n_byte, (unsigned long long)raw->offset, (unsigned long long)h->n_data_byte);
     t->n_byte = (uint64_t)n_byte;
     return 0;
 }
 
-static int fill_tensors(struct gguf *file, const struct header *h, uint64_t alignment, const struct part *part, struct err *e)
+static int fill_tensors(struct gguf *file, const struct header *h, uint64_t alignment,
+    const struct part *part, struct err *e)
 {
     struct cursor c = {h->tensors, part->bytes + part->n_byte, 0};
-    struct gguf_tensor *grown = ARENA_NEW(&file->arena, struct gguf_tensor, file->n_tensor + h->n_tensor);
+    struct gguf_tensor *grown =
+        ARENA_NEW(&file->arena, struct gguf_tensor, file->n_tensor + h->n_tensor);
     if (!grown)
-        return err_set(e, ERR_MEMORY, "no memory for %llu tensors", (unsigned long long)h->n_tensor);
+        return err_set(
+            e, ERR_MEMORY, "no memory for %llu tensors", (unsigned long long)h->n_tensor);
     if (file->n_tensor)
         memcpy(grown, file->tensors, file->n_tensor * sizeof *grown);
     file->tensors = grown;
@@ -263,7 +278,8 @@ static int fill_tensors(struct gguf *file, const struct header *h, uint64_t alig
     return 0;
 }
 
-static int fill_keys(struct gguf *file, const struct header *h, const struct part *part, struct err *e)
+static int fill_keys(
+    struct gguf *file, const struct header *h, const struct part *part, struct err *e)
 {
     struct cursor c = {h->keys, part->bytes + part->n_byte, 0};
     file->keys = ARENA_NEW(&file->arena, struct gguf_key, h->n_key);
@@ -313,7 +329,8 @@ static int index_keys(struct gguf *file, struct err *e)
     qsort(file->key_by_name, file->n_key, sizeof *file->key_by_name, by_key);
     for (uint64_t i = 1; i < file->n_key; i++)
         if (!by_key(&file->key_by_name[i - 1], &file->key_by_name[i]))
-            return err_set(e, ERR_FORMAT, "key %.*s stands there twice", (int)(file->key_by_name[i]->name.n_byte % MAX_NAME),
+            return err_set(e, ERR_FORMAT, "key %.*s stands there twice",
+                (int)(file->key_by_name[i]->name.n_byte % MAX_NAME),
                 file->key_by_name[i]->name.data);
     return 0;
 }
@@ -329,7 +346,8 @@ static int index_tensors(struct gguf *file, struct err *e)
     qsort(index, n, sizeof *index, by_address);
     for (uint64_t i = 1; i < n; i++)
         if ((uintptr_t)index[i]->data < (uintptr_t)index[i - 1]->data + index[i - 1]->n_byte)
-            return err_set(e, ERR_FORMAT, "tensors %s and %s share bytes", index[i - 1]->name, index[i]->name);
+            return err_set(
+                e, ERR_FORMAT, "tensors %s and %s share bytes", index[i - 1]->name, index[i]->name);
     qsort(index, n, sizeof *index, by_name);
     for (uint64_t i = 1; i < n; i++)
         if (!strcmp(index[i]->name, index[i - 1]->name))
@@ -413,8 +431,10 @@ static int part_path(const char *first, int64_t i, int64_t n, char path[MAX_PATH
     snprintf(tail, sizeof tail, "-00001-of-%05lld.gguf", (long long)n);
     size_t n_first = strlen(first), n_tail = strlen(tail);
     if (n_first < n_tail || n_first >= MAX_PATH || strcmp(first + n_first - n_tail, tail))
-        return err_set(e, ERR_FORMAT, "%s: part 1 of %lld, but its name does not end in %s", first, (long long)n, tail);
-    snprintf(path, MAX_PATH, "%.*s-%05lld-of-%05lld.gguf", (int)(n_first - n_tail), first, (long long)i, (long long)n);
+        return err_set(e, ERR_FORMAT, "%s: part 1 of %lld, but its name does not end in %s", first,
+            (long long)n, tail);
+    snprintf(path, MAX_PATH, "%.*s-%05lld-of-%05lld.gguf", (int)(n_first - n_tail), first,
+        (long long)i, (long long)n);
     return 0;
 }
 
@@ -423,9 +443,11 @@ static int map_other_parts(struct gguf *file, const char *path, struct err *e)
     int64_t n = number_or(file, "split.count", 1), no = number_or(file, "split.no", 0);
     char other[MAX_PATH];
     if (no != 0)
-        return err_set(e, ERR_ARGUMENT, "%s: this is part %lld; open part 1", path, (long long)no + 1);
+        return err_set(
+            e, ERR_ARGUMENT, "%s: this is part %lld; open part 1", path, (long long)no + 1);
     if (n < 0 || n > MAX_PART)
-        return err_set(e, ERR_FORMAT, "%s: split into %lld parts, expected at most %d", path, (long long)n, MAX_PART);
+        return err_set(e, ERR_FORMAT, "%s: split into %lld parts, expected at most %d", path,
+            (long long)n, MAX_PART);
     for (int64_t i = 2; i <= n; i++)
         if (part_path(path, i, n, other, e) || map_part(file, other, e))
             return -1;
@@ -559,9 +581,9 @@ const char *gguf_type_name(uint32_t ggml_type, char text[24])
     static const struct {
         uint32_t number;
         const char *name;
-    } others[] = {{2, "Q4_0"}, {3, "Q4_1"}, {6, "Q5_0"}, {7, "Q5_1"}, {9, "Q8_1"}, {15, "Q8_K"}, {17, "IQ2_XS"},
-        {19, "IQ1_S"}, {20, "IQ4_NL"}, {21, "IQ3_S"}, {22, "IQ2_S"}, {25, "I16"}, {28, "F64"}, {29, "IQ1_M"},
-        {34, "TQ1_0"}, {35, "TQ2_0"}, {40, "NVFP4"}};
+    } others[] = {{2, "Q4_0"}, {3, "Q4_1"}, {6, "Q5_0"}, {7, "Q5_1"}, {9, "Q8_1"}, {15, "Q8_K"},
+        {17, "IQ2_XS"}, {19, "IQ1_S"}, {20, "IQ4_NL"}, {21, "IQ3_S"}, {22, "IQ2_S"}, {25, "I16"},
+        {28, "F64"}, {29, "IQ1_M"}, {34, "TQ1_0"}, {35, "TQ2_0"}, {40, "NVFP4"}};
     int type = dtype_by_ggml(ggml_type);
     if (type >= 0)
         return dtype_info((enum dtype)type)->name;

@@ -1,8 +1,10 @@
-/* gguf.h: reading GGUF files, version 2 and 3, whole or split, mapped or in memory. Layout: v4 spec appendix D.
+/* gguf.h: reading GGUF files, version 2 and 3, whole or split, mapped or in memory. Layout: v4 spec
+ * appendix D.
  *
- * The file is not trusted: every count, length and offset is checked against the bytes that are there before it is used,
- * names and keys are unique, tensors lie inside the file, aligned and apart from each other. Memory taken is a small
- * multiple of what the header really holds, whatever its counts claim. Strings are runs of bytes, not terminated.
+ * The file is not trusted: every count, length and offset is checked against the bytes that are
+ * there before it is used, names and keys are unique, tensors lie inside the file, aligned and
+ * apart from each other. Memory taken is a small multiple of what the header really holds, whatever
+ * its counts claim. Strings are runs of bytes, not terminated.
  */
 #ifndef HADAL_FORMAT_GGUF_H
 #define HADAL_FORMAT_GGUF_H
@@ -36,7 +38,7 @@ struct gguf_string {
 
 struct gguf_key {
     struct gguf_string name;
-    enum gguf_type type;    /* of the value, or of the elements when is_array */
+    enum gguf_type type; /* of the value, or of the elements when is_array */
     int is_array;
     uint64_t n;             /* elements; 1 for a plain value */
     const uint8_t *payload; /* first element's bytes in the file, unaligned */
@@ -45,13 +47,13 @@ struct gguf_key {
 enum { GGUF_MAX_DIM = 4 };
 
 struct gguf_tensor {
-    const char *name;      /* terminated */
+    const char *name; /* terminated */
     uint32_t ggml_type;
-    int type;              /* enum dtype, or -1 when this program has no such format */
+    int type; /* enum dtype, or -1 when this program has no such format */
     int n_dim;
     int64_t dim[GGUF_MAX_DIM]; /* outermost first: the file's order reversed */
     const uint8_t *data;
-    uint64_t n_byte;       /* 0 when type is -1 */
+    uint64_t n_byte; /* 0 when type is -1 */
 };
 
 struct gguf;
@@ -63,11 +65,13 @@ int gguf_open_bytes(struct gguf **file, const void *bytes, uint64_t n_byte, stru
 void gguf_close(struct gguf *file);
 
 const struct gguf_tensor *gguf_find_tensor(const struct gguf *file, const char *name);
-const struct gguf_tensor *gguf_tensors(const struct gguf *file, uint64_t *n); /* in the order of the file */
+const struct gguf_tensor *gguf_tensors(
+    const struct gguf *file, uint64_t *n); /* in the order of the file */
 const struct gguf_key *gguf_find_key(const struct gguf *file, const char *name);
 const struct gguf_key *gguf_keys(const struct gguf *file, uint64_t *n);
 
-/* A number of any type, element i of an array or (i = 0) a plain value. Integers beyond int64_t keep their bits. */
+/* A number of any type, element i of an array or (i = 0) a plain value. Integers beyond int64_t
+ * keep their bits. */
 struct gguf_number {
     int is_integer;
     int64_t i; /* set for integers and booleans */

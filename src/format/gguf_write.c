@@ -1,4 +1,5 @@
-/* gguf_write.c: see gguf_write.h. Numbers are little-endian, as on every machine that this program runs on. */
+/* gguf_write.c: see gguf_write.h. Numbers are little-endian, as on every machine that this program
+ * runs on. */
 #include "format/gguf_write.h"
 
 #include <string.h>
@@ -67,7 +68,8 @@ void gguf_put_text(struct gguf_header *h, const char *name, const char *text)
     put_string(&h->keys, text, strlen(text));
 }
 
-uint64_t gguf_put_numbers(struct gguf_header *h, const char *name, enum gguf_type type, const void *values, uint64_t n)
+uint64_t gguf_put_numbers(
+    struct gguf_header *h, const char *name, enum gguf_type type, const void *values, uint64_t n)
 {
     static const uint8_t size[N_GGUF_TYPE] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
     start_key(h, name, GGUF_ARRAY);
@@ -78,7 +80,8 @@ uint64_t gguf_put_numbers(struct gguf_header *h, const char *name, enum gguf_typ
     return at;
 }
 
-void gguf_put_texts(struct gguf_header *h, const char *name, const struct gguf_string *texts, uint64_t n)
+void gguf_put_texts(
+    struct gguf_header *h, const char *name, const struct gguf_string *texts, uint64_t n)
 {
     start_key(h, name, GGUF_ARRAY);
     put_u32(&h->keys, GGUF_STRING);
@@ -106,7 +109,8 @@ uint64_t gguf_put_tensor(struct gguf_header *h, const struct gguf_tensor *t)
     return offset;
 }
 
-int gguf_header_bytes(const struct gguf_header *h, struct buf *out, uint64_t *keys_at, struct err *e)
+int gguf_header_bytes(
+    const struct gguf_header *h, struct buf *out, uint64_t *keys_at, struct err *e)
 {
     static const char zeros[GGUF_ALIGNMENT];
     put(out, "GGUF", 4);

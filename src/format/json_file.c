@@ -29,18 +29,21 @@ static int parse(struct json_object **out, const struct document *d, struct err 
     size_t n_byte = d->n_byte;
     *out = NULL;
     if (n_byte > JSON_FILE_MAX_BYTES)
-        return err_set(e, ERR_FORMAT, "%s: JSON of %zu bytes, expected at most %d", what, n_byte, JSON_FILE_MAX_BYTES);
+        return err_set(e, ERR_FORMAT, "%s: JSON of %zu bytes, expected at most %d", what, n_byte,
+            JSON_FILE_MAX_BYTES);
     struct json_tokener *tokener = json_tokener_new_ex(JSON_FILE_MAX_DEPTH);
     if (!tokener)
         return err_set(e, ERR_MEMORY, "%s: no memory to read JSON", what);
-    json_tokener_set_flags(tokener, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8 | JSON_TOKENER_ALLOW_TRAILING_CHARS);
+    json_tokener_set_flags(tokener,
+        JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8 | JSON_TOKENER_ALLOW_TRAILING_CHARS);
     struct json_object *value = json_tokener_parse_ex(tokener, n_byte ? text : "", (int)n_byte);
     enum json_tokener_error error = json_tokener_get_error(tokener);
     size_t end = json_tokener_get_parse_end(tokener);
     json_tokener_free(tokener);
     int failed = 0;
     if (error != json_tokener_success)
-        failed = err_set(e, ERR_FORMAT, "%s: not JSON at byte %zu: %s", what, end, json_tokener_error_desc(error));
+        failed = err_set(e, ERR_FORMAT, "%s: not JSON at byte %zu: %s", what, end,
+            json_tokener_error_desc(error));
     else if (!is_blank(text + end, n_byte - end))
         failed = err_set(e, ERR_FORMAT, "%s: text after the JSON value at byte %zu", what, end);
     else if (!json_object_is_type(value, d->type))
@@ -54,13 +57,15 @@ static int parse(struct json_object **out, const struct document *d, struct err 
     return 0;
 }
 
-int json_file_parse(struct json_object **object, const void *text, size_t n_byte, const char *what, struct err *e)
+int json_file_parse(
+    struct json_object **object, const void *text, size_t n_byte, const char *what, struct err *e)
 {
     struct document d = {what, text, n_byte, json_type_object};
     return parse(object, &d, e);
 }
 
-int json_file_parse_list(struct json_object **list, const void *text, size_t n_byte, const char *what, struct err *e)
+int json_file_parse_list(
+    struct json_object **list, const void *text, size_t n_byte, const char *what, struct err *e)
 {
     struct document d = {what, text, n_byte, json_type_array};
     return parse(list, &d, e);

@@ -66,9 +66,11 @@ static struct safetensors_entry *new_entry(struct safetensors *st)
     return entry;
 }
 
-static int read_type(struct json_object *value, enum safetensors_type *type, const char *name, struct err *e)
+static int read_type(
+    struct json_object *value, enum safetensors_type *type, const char *name, struct err *e)
 {
-    const char *text = json_object_is_type(value, json_type_string) ? json_object_get_string(value) : "missing";
+    const char *text =
+        json_object_is_type(value, json_type_string) ? json_object_get_string(value) : "missing";
     for (int i = 0; i < N_SAFETENSORS_TYPE; i++)
         if (!strcmp(text, types[i].name)) {
             *type = (enum safetensors_type)i;
@@ -86,16 +88,20 @@ static int64_t whole_number(struct json_object *value)
 }
 
 /* Shape, and the bytes that it takes. */
-static int read_shape(struct json_object *value, struct safetensors_entry *entry, uint64_t *n_byte, struct err *e)
+static int read_shape(
+    struct json_object *value, struct safetensors_entry *entry, uint64_t *n_byte, struct err *e)
 {
-    size_t n = json_object_is_type(value, json_type_array) ? json_object_array_length(value) : SIZE_MAX;
+    size_t n =
+        json_object_is_type(value, json_type_array) ? json_object_array_length(value) : SIZE_MAX;
     if (n > SAFETENSORS_MAX_DIM)
-        return err_set(e, ERR_FORMAT, "tensor %.80s: shape is no list of at most %d numbers", entry->name, SAFETENSORS_MAX_DIM);
+        return err_set(e, ERR_FORMAT, "tensor %.80s: shape is no list of at most %d numbers",
+            entry->name, SAFETENSORS_MAX_DIM);
     *n_byte = (uint64_t)types[entry->type].n_byte;
     for (size_t i = 0; i < n; i++) {
         int64_t d = whole_number(json_object_array_get_idx(value, i));
         if (d < 0 || (d && *n_byte > INT64_MAX / (uint64_t)d))
-            return err_set(e, ERR_FORMAT, "tensor %.80s: dimension %zu is negative or too large", entry->name, i);
+            return err_set(e, ERR_FORMAT, "tensor %.80s: dimension %zu is negative or too large",
+                entry->name, i);
         entry->dim[i] = d;
         *n_byte *= (uint64_t)d;
     }
@@ -109,8 +115,8 @@ struct data_part {
     int file;
 };
 
-static int read_entry(struct safetensors *st, const char *name, struct json_object *value, const struct data_part *data,
-    struct err *e)
+static int read_entry(struct safetensors *st, const char *name, struct json_object *value,
+    const struct data_part *data, struct err *e)
 {
     struct safetensors_entry *entry = new_entry(st);
     uint64_t n_byte = 0;
@@ -126,11 +132,11 @@ static int read_entry(struct safetensors *st, const char *name, struct json_obje
     int64_t begin = whole_number(json_object_array_get_idx(offsets, 0));
     int64_t end = whole_number(json_object_array_get_idx(offsets, 1));
     if (begin < 0 || end < begin || (uint64_t)end > data->n_byte)
-        return err_set(e, ERR_FORMAT, "tensor %.80s: data at bytes %lld to %lld of %llu", name, (long long)begin,
-            (long long)end, (unsigned long long)data->n_byte);
+        return err_set(e, ERR_FORMAT, "tensor %.80s: data at bytes %lld to %lld of %llu", name,
+            (long long)begin, (long long)end, (unsigned long long)data->n_byte);
     if ((uint64_t)(end - begin) != n_byte)
-        return err_set(e, ERR_FORMAT, "tensor %.80s: %lld bytes of data, its shape takes %llu", name,
-            (long long)(end - begin), (unsigned long long)n_byte);
+        return err_set(e, ERR_FORMAT, "tensor %.80s: %lld bytes of data, its shape takes %llu",
+            name, (long long)(end - begin), (unsigned long long)n_byte);
     entry->data = data->bytes + begin;
     entry->n_byte = n_byte;
     return 0;
@@ -139,7 +145,8 @@ static int read_entry(struct safetensors *st, const char *name, struct json_obje
 static int by_address(const void *a, const void *b)
 {
     const struct safetensors_entry *x = a, *y = b;
-    return x->data != y->data ? (x->data < y->data ? -1 : 1) : (x->n_byte > y->n_byte) - (x->n_byte < y->n_byte);
+    return x->data != y->data ? (x->data < y->data ? -1 : 1)
+                              : (x->n_byte > y->n_byte) - (x->n_byte < y->n_byte);
 }
 
 static int check_overlaps(struct safetensors_entry *entries, uint64_t n, struct err *e)
@@ -148,21 +155,24 @@ static int check_overlaps(struct safetensors_entry *entries, uint64_t n, struct 
         qsort(entries, n, sizeof *entries, by_address);
     for (uint64_t i = 1; i < n; i++)
         if (entries[i].data < entries[i - 1].data + entries[i - 1].n_byte)
-            return err_set(e, ERR_FORMAT, "tensors %.80s and %.80s share bytes", entries[i - 1].name, entries[i].name);
+            return err_set(e, ERR_FORMAT, "tensors %.80s and %.80s share bytes",
+                entries[i - 1].name, entries[i].name);
     return 0;
 }
 
-static int read_header(struct safetensors *st, int file, struct json_object **header, struct data_part *data, struct err *e)
+static int read_header(struct safetensors *st, int file, struct json_object **header,
+    struct data_part *data, struct err *e)
 {
     const struct shard *s = &st->shards[file];
     uint64_t n = 0;
     if (s->n_byte < 8)
-        return err_set(e, ERR_FORMAT, "file of %llu bytes is too short", (unsigned long long)s->n_byte);
+        return err_set(
+            e, ERR_FORMAT, "file of %llu bytes is too short", (unsigned long long)s->n_byte);
     for (int i = 0; i < 8; i++)
         n |= (uint64_t)s->bytes[i] << 8 * i;
     if (n > s->n_byte - 8)
-        return err_set(e, ERR_FORMAT, "header of %llu bytes in a file of %llu", (unsigned long long)n,
-            (unsigned long long)s->n_byte);
+        return err_set(e, ERR_FORMAT, "header of %llu bytes in a file of %llu",
+            (unsigned long long)n, (unsigned long long)s->n_byte);
     *data = (struct data_part){s->bytes + 8 + n, s->n_byte - 8 - n, file};
     return json_file_parse(header, s->bytes + 8, (size_t)n, "header", e);
 }
@@ -200,8 +210,9 @@ static int sort_entries(struct safetensors *st, struct err *e)
         qsort(st->entries, st->n_entry, sizeof *st->entries, by_name);
     for (uint64_t i = 1; i < st->n_entry; i++)
         if (!strcmp(st->entries[i].name, st->entries[i - 1].name))
-            return err_set(e, ERR_FORMAT, "tensor %.80s is in %.120s and in %.120s", st->entries[i].name,
-                safetensors_file(st, st->entries[i - 1].file), safetensors_file(st, st->entries[i].file));
+            return err_set(e, ERR_FORMAT, "tensor %.80s is in %.120s and in %.120s",
+                st->entries[i].name, safetensors_file(st, st->entries[i - 1].file),
+                safetensors_file(st, st->entries[i].file));
     return 0;
 }
 
@@ -218,7 +229,8 @@ static int add_shard(struct safetensors *st, const char *path, struct err *e)
     return read_shard(st, st->n_shard - 1, e);
 }
 
-/* A shard's name from the index: a plain file name, so that an index cannot point outside its folder. */
+/* A shard's name from the index: a plain file name, so that an index cannot point outside its
+ * folder. */
 static int is_plain_name(const char *name)
 {
     return *name && *name != '.' && !strchr(name, '/');
@@ -232,12 +244,14 @@ static int has_shard(const struct safetensors *st, const char *path)
     return 0;
 }
 
-static int open_indexed(struct safetensors *st, const char *folder, struct json_object *map, struct err *e)
+static int open_indexed(
+    struct safetensors *st, const char *folder, struct json_object *map, struct err *e)
 {
     json_object_object_foreach(map, name, value)
     {
         char path[MAX_PATH];
-        const char *file = json_object_is_type(value, json_type_string) ? json_object_get_string(value) : "";
+        const char *file =
+            json_object_is_type(value, json_type_string) ? json_object_get_string(value) : "";
         if (!is_plain_name(file))
             return err_set(e, ERR_FORMAT, "tensor %.80s is said to be in file '%.80s'", name, file);
         if (snprintf(path, sizeof path, "%s/%s", folder, file) >= (int)sizeof path)
@@ -258,7 +272,8 @@ static int check_index(const struct safetensors *st, struct json_object *map, st
     {
         const struct safetensors_entry *entry = safetensors_find(st, name);
         if (!entry)
-            return err_set(e, ERR_FORMAT, "tensor %.80s is not in %.80s", name, json_object_get_string(value));
+            return err_set(
+                e, ERR_FORMAT, "tensor %.80s is not in %.80s", name, json_object_get_string(value));
     }
     return 0;
 }
@@ -276,8 +291,9 @@ static int open_folder(struct safetensors *st, const char *folder, struct err *e
     if (json_file_read(&index, path, e))
         return -1;
     struct json_object *map = json_file_get(index, "weight_map");
-    int failed = json_object_is_type(map, json_type_object) ? open_indexed(st, folder, map, e)
-                                                            : err_set(e, ERR_FORMAT, "no weight_map");
+    int failed = json_object_is_type(map, json_type_object)
+                     ? open_indexed(st, folder, map, e)
+                     : err_set(e, ERR_FORMAT, "no weight_map");
     if (!failed)
         failed = sort_entries(st, e) || check_index(st, map, e);
     json_object_put(index);
@@ -312,18 +328,21 @@ int safetensors_open(struct safetensors **out, const char *path, struct err *e)
     struct safetensors *st = new_checkpoint(MAX_FILE);
     if (!st)
         return err_set(e, ERR_MEMORY, "%s: no memory to open it", path);
-    int failed = file_is_directory(path) ? open_folder(st, path, e) : add_shard(st, path, e) || sort_entries(st, e);
+    int failed = file_is_directory(path) ? open_folder(st, path, e)
+                                         : add_shard(st, path, e) || sort_entries(st, e);
     return finish(out, st, failed);
 }
 
-int safetensors_open_bytes(struct safetensors **out, const void *bytes, uint64_t n_byte, struct err *e)
+int safetensors_open_bytes(
+    struct safetensors **out, const void *bytes, uint64_t n_byte, struct err *e)
 {
     *out = NULL;
     struct safetensors *st = new_checkpoint(1);
     if (!st)
         return err_set(e, ERR_MEMORY, "no memory to open a checkpoint");
     st->n_shard = 1;
-    st->shards[0] = (struct shard){.path = "checkpoint in memory", .bytes = bytes, .n_byte = n_byte};
+    st->shards[0] =
+        (struct shard){.path = "checkpoint in memory", .bytes = bytes, .n_byte = n_byte};
     return finish(out, st, read_shard(st, 0, e) || sort_entries(st, e));
 }
 
@@ -345,7 +364,8 @@ static int compare_name(const void *key, const void *entry)
 
 const struct safetensors_entry *safetensors_find(const struct safetensors *st, const char *name)
 {
-    return st->n_entry ? bsearch(name, st->entries, st->n_entry, sizeof *st->entries, compare_name) : NULL;
+    return st->n_entry ? bsearch(name, st->entries, st->n_entry, sizeof *st->entries, compare_name)
+                       : NULL;
 }
 
 const struct safetensors_entry *safetensors_entries(const struct safetensors *st, uint64_t *n)

@@ -1,8 +1,9 @@
-/* safetensors.h: the tensors of a checkpoint: one .safetensors file, or a folder of shards with an index.
+/* safetensors.h: the tensors of a checkpoint: one .safetensors file, or a folder of shards with an
+ * index.
  *
- * A file is  | u64 n | n bytes of JSON {name: {dtype, shape, data_offsets}} | data |, offsets counted from the data's
- * start. Everything is checked on opening: offsets inside the file, sizes equal to shape times type, no overlaps, no name
- * twice. Data stays in the mapped files.
+ * A file is  | u64 n | n bytes of JSON {name: {dtype, shape, data_offsets}} | data |, offsets
+ * counted from the data's start. Everything is checked on opening: offsets inside the file, sizes
+ * equal to shape times type, no overlaps, no name twice. Data stays in the mapped files.
  */
 #ifndef HADAL_FORMAT_SAFETENSORS_H
 #define HADAL_FORMAT_SAFETENSORS_H
@@ -46,7 +47,8 @@ struct safetensors;
 /* A folder with model.safetensors.index.json or model.safetensors, or the path of one file. */
 int safetensors_open(struct safetensors **st, const char *path, struct err *e);
 /* One file in memory, which must outlive *st. */
-int safetensors_open_bytes(struct safetensors **st, const void *bytes, uint64_t n_byte, struct err *e);
+int safetensors_open_bytes(
+    struct safetensors **st, const void *bytes, uint64_t n_byte, struct err *e);
 void safetensors_close(struct safetensors *st);
 
 /* NULL when there is no such tensor. */

@@ -1,7 +1,8 @@
 /* bind.c: see bind.h.
  *
- * The formats whose elements are bytes (FP8, FP4) are told apart by shapes alone: of the data against the shape that the
- * model demands, and of the scales against the data. Where two tile sizes fit the same scales they also mean the same.
+ * The formats whose elements are bytes (FP8, FP4) are told apart by shapes alone: of the data
+ * against the shape that the model demands, and of the scales against the data. Where two tile
+ * sizes fit the same scales they also mean the same.
  */
 #include "model/bind.h"
 
@@ -57,20 +58,24 @@ static int scales_fit(enum dtype type, const struct stored_tensor *scale, struct
     const struct dtype_info *info = dtype_info(type);
     int64_t dim[TENSOR_MAX_DIM];
     for (int i = 0; i < wanted.n_dim; i++) {
-        int tile = i == wanted.n_dim - 1 ? info->scale_cols : i == wanted.n_dim - 2 ? info->scale_rows : 1;
+        int tile = i == wanted.n_dim - 1   ? info->scale_cols
+                   : i == wanted.n_dim - 2 ? info->scale_rows
+                                           : 1;
         dim[i] = (wanted.dim[i] + tile - 1) / tile;
     }
     return same_shape((struct shape){scale->n_dim, scale->dim}, (struct shape){wanted.n_dim, dim});
 }
 
 /* The format of byte elements, or -1. */
-static int byte_format(const struct stored_tensor *t, const struct stored_tensor *scale, struct shape wanted)
+static int byte_format(
+    const struct stored_tensor *t, const struct stored_tensor *scale, struct shape wanted)
 {
     static const enum dtype with_scales[] = {DT_FP8_TILE32, DT_FP8_TILE128, DT_FP8_ROW32};
     struct shape found = {t->n_dim, t->dim};
     int64_t inner = wanted.dim[wanted.n_dim - 1];
     if (!scale)
-        return inner % 32 == 0 && same_but_inner(found, wanted, inner / 32 * 33) ? DT_FP8_PACK32 : -1;
+        return inner % 32 == 0 && same_but_inner(found, wanted, inner / 32 * 33) ? DT_FP8_PACK32
+                                                                                 : -1;
     if (inner % 32 == 0 && same_but_inner(found, wanted, inner / 2))
         return scales_fit(DT_FP4_ROW, scale, wanted) ? DT_FP4_ROW : -1;
     if (!same_shape(found, wanted))
@@ -92,14 +97,15 @@ static const char *describe(const char *type, struct shape s, char text[128])
     return text;
 }
 
-static int refuse(const struct binding *b, const char *name, const struct stored_tensor *t, const struct stored_tensor *scale,
-    struct shape wanted)
+static int refuse(const struct binding *b, const char *name, const struct stored_tensor *t,
+    const struct stored_tensor *scale, struct shape wanted)
 {
     char found[128], expected[128], scales[140] = "";
     if (scale)
         describe(" with scales", (struct shape){scale->n_dim, scale->dim}, scales);
     return err_set(b->e, ERR_SHAPE, "%s: tensor %s: found %s%s, expected%s", b->source->path, name,
-        describe(t->type_name, (struct shape){t->n_dim, t->dim}, found), scales, describe("", wanted, expected));
+        describe(t->type_name, (struct shape){t->n_dim, t->dim}, found), scales,
+        describe("", wanted, expected));
 }
 
 /* "X.scale" for "X.weight". */
@@ -119,7 +125,8 @@ static int find_scale(const struct binding *b, const char *name, struct stored_t
 }
 
 /* Data that kernels may read as numbers of its size: files can put it at any byte. */
-static const void *aligned(const struct binding *b, enum dtype type, const void *data, int64_t n_byte)
+static const void *aligned(
+    const struct binding *b, enum dtype type, const void *data, int64_t n_byte)
 {
     const struct dtype_info *info = dtype_info(type);
     int is_number = info->block == 1 && info->block_bytes > 1;
@@ -129,8 +136,8 @@ static const void *aligned(const struct binding *b, enum dtype type, const void 
 }
 
 /* Turns what was found into a tensor of the shape that is wanted. */
-static int resolve(const struct binding *b, const char *name, const struct stored_tensor *t, struct shape wanted,
-    struct tensor *out)
+static int resolve(const struct binding *b, const char *name, const struct stored_tensor *t,
+    struct shape wanted, struct tensor *out)
 {
     struct stored_tensor scale;
     int has_scale = t->type == DT_I8 && find_scale(b, name, &scale);
@@ -138,14 +145,18 @@ static int resolve(const struct binding *b, const char *name, const struct store
     int type = t->type == DT_I8 ? byte_format(t, scales, wanted) : t->type;
     int64_t n_byte = type < 0 ? -1 : tensor_data_bytes((enum dtype)type, wanted.n_dim, wanted.dim);
     if (t->type < 0)
-        return err_set(b->e, ERR_UNSUPPORTED, "%s: tensor %s: format %s is not supported", b->source->path, name, t->type_name);
+        return err_set(b->e, ERR_UNSUPPORTED, "%s: tensor %s: format %s is not supported",
+            b->source->path, name, t->type_name);
     if (n_byte < 0 || (t->type != DT_I8 && !same_shape((struct shape){t->n_dim, t->dim}, wanted)))
         return refuse(b, name, t, scales, wanted);
     const int64_t *d = wanted.dim;
-    *out = tensor_of((enum dtype)type, NULL, d[0], wanted.n_dim > 1 ? d[1] : 0, wanted.n_dim > 2 ? d[2] : 0, 0);
+    *out = tensor_of(
+        (enum dtype)type, NULL, d[0], wanted.n_dim > 1 ? d[1] : 0, wanted.n_dim > 2 ? d[2] : 0, 0);
     out->data = (void *)(uintptr_t)aligned(b, out->type, t->data, n_byte);
     out->scale = dtype_info(out->type)->scale_rows ? scale.data : NULL;
-    return out->data ? 0 : err_set(b->e, ERR_MEMORY, "%s: tensor %s: no memory for a copy", b->source->path, name);
+    return out->data ? 0
+                     : err_set(b->e, ERR_MEMORY, "%s: tensor %s: no memory for a copy",
+                           b->source->path, name);
 }
 
 /* ---- A field ---- */
@@ -155,22 +166,25 @@ static int is_integer(enum dtype type)
     return type == DT_I32 || type == DT_I64 || type == DT_I8;
 }
 
-static int finish(struct binding *b, const struct weight_slot *slot, struct tensor *t, const char *name)
+static int finish(
+    struct binding *b, const struct weight_slot *slot, struct tensor *t, const char *name)
 {
     if (is_integer(t->type) != (slot->klass == CLASS_IDS))
-        return err_set(b->e, ERR_SHAPE, "%s: tensor %s: found %s, expected %s", b->source->path, name,
-            dtype_info(t->type)->name, slot->klass == CLASS_IDS ? "I32 or I64" : "a floating-point format");
+        return err_set(b->e, ERR_SHAPE, "%s: tensor %s: found %s, expected %s", b->source->path,
+            name, dtype_info(t->type)->name,
+            slot->klass == CLASS_IDS ? "I32 or I64" : "a floating-point format");
     char own[WEIGHT_MAX_NAME];
     weight_slot_gguf_name(slot, 0, own);
     t->name = arena_copy(b->arena, own, strlen(own));
-    b->n_byte += (uint64_t)(tensor_data_bytes(t->type, t->n_dim, t->dim) + tensor_scale_bytes(t->type, t->n_dim, t->dim));
+    b->n_byte += (uint64_t)(tensor_data_bytes(t->type, t->n_dim, t->dim) +
+                            tensor_scale_bytes(t->type, t->n_dim, t->dim));
     *weight_slot_tensor(b->weights, slot) = *t;
     return t->name ? 0 : err_set(b->e, ERR_MEMORY, "%s: no memory for names", b->source->path);
 }
 
 /* Finds the tensor under the first of its names that the file has; expert -1: GGUF names. */
-static int find_named(const struct binding *b, const struct weight_slot *slot, int expert, char name[WEIGHT_MAX_NAME],
-    struct stored_tensor *t)
+static int find_named(const struct binding *b, const struct weight_slot *slot, int expert,
+    char name[WEIGHT_MAX_NAME], struct stored_tensor *t)
 {
     char first[WEIGHT_MAX_NAME];
     for (int alias = 0; alias < WEIGHT_MAX_ALIAS; alias++) {
@@ -191,19 +205,22 @@ static int bind_parts(struct binding *b, const struct weight_slot *slot)
 {
     char name[WEIGHT_MAX_NAME];
     size_t n = (size_t)slot->dim[0];
-    const void **part = ARENA_NEW(b->arena, const void *, n), **scale = ARENA_NEW(b->arena, const void *, n);
+    const void **part = ARENA_NEW(b->arena, const void *, n),
+               **scale = ARENA_NEW(b->arena, const void *, n);
     if (!part || !scale)
         return err_set(b->e, ERR_MEMORY, "%s: no memory for a list of experts", b->source->path);
     struct tensor whole = {0};
     for (size_t i = 0; i < n; i++) {
         struct stored_tensor t;
         struct tensor one;
-        if (find_named(b, slot, (int)i, name, &t) || resolve(b, name, &t, (struct shape){2, slot->dim + 1}, &one))
+        if (find_named(b, slot, (int)i, name, &t) ||
+            resolve(b, name, &t, (struct shape){2, slot->dim + 1}, &one))
             return -1;
         if (!i)
             whole = tensor_of(one.type, NULL, slot->dim[0], slot->dim[1], slot->dim[2], 0);
         if (one.type != whole.type)
-            return err_set(b->e, ERR_SHAPE, "%s: tensor %s: found %s, expected %s as for the other experts", b->source->path,
+            return err_set(b->e, ERR_SHAPE,
+                "%s: tensor %s: found %s, expected %s as for the other experts", b->source->path,
                 name, dtype_info(one.type)->name, dtype_info(whole.type)->name);
         part[i] = one.data;
         scale[i] = one.scale;
@@ -221,7 +238,8 @@ static int bind_slot(void *context, const struct weight_slot *slot)
     char name[WEIGHT_MAX_NAME];
     struct stored_tensor t;
     struct tensor bound;
-    if (find_named(b, slot, 0, name, &t) || resolve(b, name, &t, (struct shape){slot->n_dim, slot->dim}, &bound))
+    if (find_named(b, slot, 0, name, &t) ||
+        resolve(b, name, &t, (struct shape){slot->n_dim, slot->dim}, &bound))
         return -1;
     return finish(b, slot, &bound, name);
 }
@@ -234,7 +252,8 @@ static int check_expert_ids(const struct tensor *t, int n_expert, const char *pa
         tensor_decode(t, r, 0, tensor_n_col(t), row);
         for (int64_t k = 0; k < tensor_n_col(t); k++)
             if (!(row[k] >= 0 && row[k] < (float)n_expert))
-                return err_set(e, ERR_FORMAT, "%s: tensor %s: token %lld is sent to expert %g of %d", path, t->name,
+                return err_set(e, ERR_FORMAT,
+                    "%s: tensor %s: token %lld is sent to expert %g of %d", path, t->name,
                     (long long)r, (double)row[k], n_expert);
     }
     return 0;

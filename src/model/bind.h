@@ -1,5 +1,5 @@
-/* bind.h: from a stored tensor (name, type, shape, bytes) to a field of the model, with every shape checked.
- * Knows nothing of the kinds of files; they are sources. */
+/* bind.h: from a stored tensor (name, type, shape, bytes) to a field of the model, with every shape
+ * checked. Knows nothing of the kinds of files; they are sources. */
 #ifndef HADAL_MODEL_BIND_H
 #define HADAL_MODEL_BIND_H
 
@@ -7,7 +7,8 @@
 
 /* A tensor as a file holds it. */
 struct stored_tensor {
-    int type;              /* enum dtype; DT_I8 for any format made of bytes: FP8, FP4, scales; -1: no format of ours */
+    int type; /* enum dtype; DT_I8 for any format made of bytes: FP8, FP4, scales; -1: no format of
+                 ours */
     const char *type_name; /* the file's word for it */
     char type_text[24];    /* where that word may be */
     int n_dim;
@@ -17,8 +18,9 @@ struct stored_tensor {
 
 struct tensor_source {
     const void *context;
-    const char *path;      /* for messages */
-    int has_expert_parts;  /* one tensor per expert, checkpoint names; otherwise stacked ones, GGUF names */
+    const char *path;     /* for messages */
+    int has_expert_parts; /* one tensor per expert, checkpoint names; otherwise stacked ones, GGUF
+                             names */
     /* 1 found, 0 absent */
     int (*find)(const void *context, const char *name, struct stored_tensor *t);
 };

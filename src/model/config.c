@@ -1,8 +1,10 @@
-/* config.c: bounds and consistency of a configuration, and the traits that an architecture's name stands for.
+/* config.c: bounds and consistency of a configuration, and the traits that an architecture's name
+ * stands for.
  *
- * The readers (config_read.c for the keys, config_json.c and config_gguf.c for the two kinds of file) end with
- * config_check. After it, products of two sizes fit in an int and of three in an int64_t, and no array is indexed
- * outside its bounds by plan.c, weights_table.c or the forward pass.
+ * The readers (config_read.c for the keys, config_json.c and config_gguf.c for the two kinds of
+ * file) end with config_check. After it, products of two sizes fit in an int and of three in an
+ * int64_t, and no array is indexed outside its bounds by plan.c, weights_table.c or the forward
+ * pass.
  */
 #include "model/config.h"
 
@@ -45,14 +47,16 @@ int config_set_architecture(struct model_config *c, const char *name, struct err
 {
     for (size_t i = 0; i < sizeof architectures / sizeof *architectures; i++) {
         const struct architecture *a = &architectures[i];
-        if (strcmp(name, a->gguf) && strcmp(name, a->checkpoint) && strcmp(name, a->checkpoint_text))
+        if (strcmp(name, a->gguf) && strcmp(name, a->checkpoint) &&
+            strcmp(name, a->checkpoint_text))
             continue;
         snprintf(c->architecture, sizeof c->architecture, "%s", a->gguf);
         snprintf(c->dialect, sizeof c->dialect, "%s", a->dialect);
         a->set(c);
         return 0;
     }
-    return err_set(e, ERR_UNSUPPORTED, "architecture is %.60s, expected deepseek4 or deepseek41", name);
+    return err_set(
+        e, ERR_UNSUPPORTED, "architecture is %.60s, expected deepseek4 or deepseek41", name);
 }
 
 /* The refresh of V4 that brought draft stages also changed the effort texts (v4 spec 1.3). */
@@ -70,7 +74,10 @@ struct int_bound {
     size_t offset;
     int min, max;
 };
-#define INT(field, min, max) {#field, offsetof(struct model_config, field), min, max}
+#define INT(field, min, max)                                                                       \
+    {                                                                                              \
+#field, offsetof(struct model_config, field), min, max                                     \
+    }
 
 static const struct int_bound int_bounds[] = {
     INT(n_vocab, 1, 1 << 24),
@@ -124,7 +131,10 @@ struct float_bound {
     size_t offset;
     double min, max;
 };
-#define FLOAT(field, min, max) {#field, offsetof(struct model_config, field), min, max}
+#define FLOAT(field, min, max)                                                                     \
+    {                                                                                              \
+#field, offsetof(struct model_config, field), min, max                                     \
+    }
 
 static const struct float_bound float_bounds[] = {
     FLOAT(norm_eps, 0, 1),
@@ -143,12 +153,14 @@ static const struct float_bound float_bounds[] = {
 
 #define COUNT(table) (sizeof(table) / sizeof *(table))
 
-static int check_ints(const struct model_config *c, const struct int_bound *b, size_t n, struct err *e)
+static int check_ints(
+    const struct model_config *c, const struct int_bound *b, size_t n, struct err *e)
 {
     for (size_t i = 0; i < n; i++) {
         int value = *(const int *)(const void *)((const char *)c + b[i].offset);
         if (value < b[i].min || value > b[i].max)
-            return err_set(e, ERR_FORMAT, "config: %s is %d, expected %d to %d", b[i].name, value, b[i].min, b[i].max);
+            return err_set(e, ERR_FORMAT, "config: %s is %d, expected %d to %d", b[i].name, value,
+                b[i].min, b[i].max);
     }
     return 0;
 }
@@ -159,7 +171,8 @@ static int check_floats(const struct model_config *c, struct err *e)
         const struct float_bound *b = &float_bounds[i];
         double value = (double)*(const float *)(const void *)((const char *)c + b->offset);
         if (!(value >= b->min && value <= b->max))
-            return err_set(e, ERR_FORMAT, "config: %s is %g, expected %g to %g", b->name, value, b->min, b->max);
+            return err_set(e, ERR_FORMAT, "config: %s is %g, expected %g to %g", b->name, value,
+                b->min, b->max);
     }
     if (c->yarn_original_context < 1 || c->yarn_original_context > (int64_t)1 << 40)
         return err_set(e, ERR_FORMAT, "config: yarn_original_context is %lld, expected 1 to 2^40",
@@ -170,13 +183,15 @@ static int check_floats(const struct model_config *c, struct err *e)
 /* A condition that config must meet, told as "what is X, expected Y". */
 static int demand(int holds, struct err *e, const char *what, long long found, const char *expected)
 {
-    return holds ? 0 : err_set(e, ERR_FORMAT, "config: %s is %lld, expected %s", what, found, expected);
+    return holds ? 0
+                 : err_set(e, ERR_FORMAT, "config: %s is %lld, expected %s", what, found, expected);
 }
 
 static int check_attention(const struct model_config *c, struct err *e)
 {
     int nope = c->head_dim - c->rope_dim;
-    if (demand(c->rope_dim % 2 == 0 && nope >= 0, e, "rope_dim", c->rope_dim, "an even number, at most head_dim") ||
+    if (demand(c->rope_dim % 2 == 0 && nope >= 0, e, "rope_dim", c->rope_dim,
+            "an even number, at most head_dim") ||
         demand(c->n_head % c->o_groups == 0, e, "n_head", c->n_head, "a multiple of o_groups"))
         return -1;
     if (c->window_rounding == KV_ROUND_FP8_HEAD)
@@ -188,13 +203,14 @@ static int check_ratios(const struct model_config *c, struct err *e)
 {
     for (int i = 0; i < c->n_layer; i++)
         if (c->compress_ratio[i] < 0 || c->compress_ratio[i] > 4096)
-            return err_set(e, ERR_FORMAT, "config: compress_ratios[%d] is %d, expected 0 to 4096", i, c->compress_ratio[i]);
+            return err_set(e, ERR_FORMAT, "config: compress_ratios[%d] is %d, expected 0 to 4096",
+                i, c->compress_ratio[i]);
     for (int i = 0; i < c->n_layer; i++) {
         if (!c->is_kv_source[i] && !c->is_index_source[i])
             continue;
         if (!c->is_index_source[i] || !c->compress_ratio[i])
-            return err_set(e, ERR_FORMAT, "config: layer %d is a source of rows (ratio %d) but %s", i, c->compress_ratio[i],
-                c->compress_ratio[i] ? "runs no indexer" : "reads none");
+            return err_set(e, ERR_FORMAT, "config: layer %d is a source of rows (ratio %d) but %s",
+                i, c->compress_ratio[i], c->compress_ratio[i] ? "runs no indexer" : "reads none");
     }
     return 0;
 }
@@ -218,8 +234,10 @@ static int check_index(const struct model_config *c, struct err *e)
         return 0;
     int d = c->index_head_dim;
     if (check_ints(c, index_bounds, COUNT(index_bounds), e) ||
-        demand(d % 32 == 0 && d >= c->rope_dim, e, "index_head_dim", d, "a multiple of 32, at least rope_dim") ||
-        demand(!c->has_index_hadamard || is_power_of_two(d), e, "index_head_dim", d, "a power of two"))
+        demand(d % 32 == 0 && d >= c->rope_dim, e, "index_head_dim", d,
+            "a multiple of 32, at least rope_dim") ||
+        demand(
+            !c->has_index_hadamard || is_power_of_two(d), e, "index_head_dim", d, "a power of two"))
         return -1;
     if (c->candidate_source < 0)
         return 0;
@@ -232,21 +250,27 @@ static int check_index(const struct model_config *c, struct err *e)
 
 static int check_experts(const struct model_config *c, struct err *e)
 {
-    return demand(c->n_expert_used <= c->n_expert, e, "n_expert_used", c->n_expert_used, "at most n_expert") ||
-           demand(c->n_hash_layer <= c->n_layer, e, "n_hash_layer", c->n_hash_layer, "at most n_layer");
+    return demand(c->n_expert_used <= c->n_expert, e, "n_expert_used", c->n_expert_used,
+               "at most n_expert") ||
+           demand(c->n_hash_layer <= c->n_layer, e, "n_hash_layer", c->n_hash_layer,
+               "at most n_layer");
 }
 
-static int check_engram_table(const struct model_config *c, const struct engram_config *t, int n_column, struct err *e)
+static int check_engram_table(
+    const struct model_config *c, const struct engram_config *t, int n_column, struct err *e)
 {
     if (t->layer < 0 || t->layer >= c->n_layer)
-        return err_set(e, ERR_FORMAT, "config: an engram table belongs to layer %d, expected 0 to %d", t->layer,
+        return err_set(e, ERR_FORMAT,
+            "config: an engram table belongs to layer %d, expected 0 to %d", t->layer,
             c->n_layer - 1);
     if (t->n_row < 1 || t->n_row > (int64_t)1 << 40)
-        return err_set(e, ERR_FORMAT, "config: engram table of layer %d has %lld rows", t->layer, (long long)t->n_row);
+        return err_set(e, ERR_FORMAT, "config: engram table of layer %d has %lld rows", t->layer,
+            (long long)t->n_row);
     for (int k = 0; k < n_column; k++)
         if (!t->prime[k] || t->offset[k] < 0 || t->offset[k] > t->n_row ||
             t->prime[k] > (uint64_t)(t->n_row - t->offset[k]))
-            return err_set(e, ERR_FORMAT, "config: engram column %d of layer %d ends at row %lld + %llu of %lld", k, t->layer,
+            return err_set(e, ERR_FORMAT,
+                "config: engram column %d of layer %d ends at row %lld + %llu of %lld", k, t->layer,
                 (long long)t->offset[k], (unsigned long long)t->prime[k], (long long)t->n_row);
     return 0;
 }
@@ -259,9 +283,10 @@ static int check_engram(const struct model_config *c, struct err *e)
     if (check_ints(c, engram_bounds, COUNT(engram_bounds), e))
         return -1;
     int n_column = (c->engram_max_ngram - 1) * c->engram_n_head;
-    if (demand(n_column <= CONFIG_MAX_HASH, e, "number of engram hash columns", n_column, "at most 128") ||
-        demand(c->engram_vocab >= 1 && c->engram_vocab <= c->n_vocab, e, "engram_vocab", c->engram_vocab,
-            "1 to n_vocab") ||
+    if (demand(n_column <= CONFIG_MAX_HASH, e, "number of engram hash columns", n_column,
+            "at most 128") ||
+        demand(c->engram_vocab >= 1 && c->engram_vocab <= c->n_vocab, e, "engram_vocab",
+            c->engram_vocab, "1 to n_vocab") ||
         demand(c->engram_pad < c->engram_vocab, e, "engram_pad", c->engram_pad, "a compressed id"))
         return -1;
     for (int i = 0; i < c->n_engram; i++) {
@@ -269,11 +294,13 @@ static int check_engram(const struct model_config *c, struct err *e)
             return -1;
         for (int k = 0; k < i; k++)
             if (c->engram[k].layer == c->engram[i].layer)
-                return err_set(e, ERR_FORMAT, "config: layer %d has two engram tables", c->engram[i].layer);
+                return err_set(
+                    e, ERR_FORMAT, "config: layer %d has two engram tables", c->engram[i].layer);
     }
     for (int id = 0; c->engram_map && id < c->n_vocab; id++)
         if (c->engram_map[id] < 0 || c->engram_map[id] >= c->engram_vocab)
-            return err_set(e, ERR_FORMAT, "config: token %d maps to engram id %d, expected 0 to %lld", id, c->engram_map[id],
+            return err_set(e, ERR_FORMAT,
+                "config: token %d maps to engram id %d, expected 0 to %lld", id, c->engram_map[id],
                 (long long)c->engram_vocab - 1);
     return 0;
 }
@@ -283,17 +310,21 @@ static int check_draft(const struct model_config *c, struct err *e)
     if (!c->n_stage)
         return 0;
     if (check_ints(c, draft_bounds, COUNT(draft_bounds), e) ||
-        demand(c->draft_noise_id < c->n_vocab, e, "draft_noise_id", c->draft_noise_id, "a token id") ||
-        demand(c->draft_n_expert_used <= c->draft_n_expert, e, "draft_n_expert_used", c->draft_n_expert_used,
-            "at most draft_n_expert"))
+        demand(
+            c->draft_noise_id < c->n_vocab, e, "draft_noise_id", c->draft_noise_id, "a token id") ||
+        demand(c->draft_n_expert_used <= c->draft_n_expert, e, "draft_n_expert_used",
+            c->draft_n_expert_used, "at most draft_n_expert"))
         return -1;
     for (int i = 0; i < c->n_tap; i++)
-        if (c->tap_layer[i] < 0 || c->tap_layer[i] >= c->n_layer || (i && c->tap_layer[i] <= c->tap_layer[i - 1]))
-            return err_set(e, ERR_FORMAT, "config: draft tap %d is layer %d, expected ascending layers below %d", i,
+        if (c->tap_layer[i] < 0 || c->tap_layer[i] >= c->n_layer ||
+            (i && c->tap_layer[i] <= c->tap_layer[i - 1]))
+            return err_set(e, ERR_FORMAT,
+                "config: draft tap %d is layer %d, expected ascending layers below %d", i,
                 c->tap_layer[i], c->n_layer);
     for (int i = 0; i < 16; i++)
         if (!(c->draft_temperature[i] > 0 && c->draft_temperature[i] < 1e6f))
-            return err_set(e, ERR_FORMAT, "config: draft_temperature[%d] is %g, expected more than 0", i,
+            return err_set(e, ERR_FORMAT,
+                "config: draft_temperature[%d] is %g, expected more than 0", i,
                 (double)c->draft_temperature[i]);
     return 0;
 }
@@ -302,8 +333,11 @@ static int check_ids(const struct model_config *c, struct err *e)
 {
     const int id[3] = {c->bos_id, c->eos_id, c->pad_id};
     for (int i = 0; i < 3; i++)
-        if (demand(id[i] >= -1 && id[i] < c->n_vocab, e, i == 0 ? "bos_id" : i == 1 ? "eos_id" : "pad_id", id[i],
-                "a token id or -1"))
+        if (demand(id[i] >= -1 && id[i] < c->n_vocab, e,
+                i == 0   ? "bos_id"
+                : i == 1 ? "eos_id"
+                         : "pad_id",
+                id[i], "a token id or -1"))
             return -1;
     return 0;
 }

@@ -1,6 +1,7 @@
-/* config_gguf.c: a GGUF file's metadata, in every dialect: ours and llama.cpp's ("attention.head_count"), and the one that
- * keeps the checkpoint's own field names ("num_attention_heads"). What a dialect leaves out follows from the tensors.
- * v4 spec 8.3, 8.4, v41 spec 12.
+/* config_gguf.c: a GGUF file's metadata, in every dialect: ours and llama.cpp's
+ * ("attention.head_count"), and the one that keeps the checkpoint's own field names
+ * ("num_attention_heads"). What a dialect leaves out follows from the tensors. v4 spec 8.3, 8.4,
+ * v41 spec 12.
  */
 #include "model/config.h"
 
@@ -81,7 +82,8 @@ static int find(const void *context, const char *key, struct config_value *v, st
     return 1;
 }
 
-static void at(const void *context, const struct config_value *array, uint64_t i, struct config_value *element)
+static void at(
+    const void *context, const struct config_value *array, uint64_t i, struct config_value *element)
 {
     (void)context;
     struct gguf_number n = {0};
@@ -91,8 +93,9 @@ static void at(const void *context, const struct config_value *array, uint64_t i
 
 /* ---- What follows from the tensors ---- */
 
-/* Which layers own rows and choices, where no key says so: those that have the tensors. The candidate level then is
- * that of the release: made by the first source of single-token rows, 2048 blocks of 8. */
+/* Which layers own rows and choices, where no key says so: those that have the tensors. The
+ * candidate level then is that of the release: made by the first source of single-token rows, 2048
+ * blocks of 8. */
 static void infer_sources(struct model_config *c, const struct gguf *file)
 {
     int n = 0;
@@ -142,7 +145,9 @@ static int read_id(const struct gguf *file, const char *key, int fallback)
     struct gguf_number n;
     if (!found || found->is_array || gguf_number(found, 0, &n))
         return fallback;
-    return n.is_integer && n.i >= -1 && n.i <= INT32_MAX ? (int)n.i : INT32_MAX; /* config_check refuses INT32_MAX */
+    return n.is_integer && n.i >= -1 && n.i <= INT32_MAX
+               ? (int)n.i
+               : INT32_MAX; /* config_check refuses INT32_MAX */
 }
 
 static void read_sampling(struct model_config *c, const struct gguf *file)
@@ -171,7 +176,8 @@ static void copy_text(const struct gguf *file, const char *key, char *to, size_t
         snprintf(to, n_to, "%.*s", (int)text.n_byte, text.data);
 }
 
-int config_from_gguf(struct model_config *c, const struct gguf *file, struct arena *arena, struct err *e)
+int config_from_gguf(
+    struct model_config *c, const struct gguf *file, struct arena *arena, struct err *e)
 {
     char architecture[32] = "missing";
     *c = (struct model_config){.temperature = 1, .top_p = 1, .name = "model"};
@@ -179,7 +185,8 @@ int config_from_gguf(struct model_config *c, const struct gguf *file, struct are
     if (config_set_architecture(c, architecture, e))
         return -1;
     struct gguf_context context = {file, architecture};
-    struct config_source source = {.context = &context, .reads_gguf_names = 1, .find = find, .at = at};
+    struct config_source source = {
+        .context = &context, .reads_gguf_names = 1, .find = find, .at = at};
     copy_text(file, "general.name", c->name, sizeof c->name);
     c->bos_id = read_id(file, "tokenizer.ggml.bos_token_id", 0);
     c->eos_id = read_id(file, "tokenizer.ggml.eos_token_id", 1);
@@ -188,7 +195,9 @@ int config_from_gguf(struct model_config *c, const struct gguf *file, struct are
     if (config_read(c, &source, arena, e))
         return -1;
     if (c->n_engram && !c->has_shared_sources)
-        return err_set(e, ERR_FORMAT, "config: %s has no n-gram tables, but the file has; it was converted under a wrong name",
+        return err_set(e, ERR_FORMAT,
+            "config: %s has no n-gram tables, but the file has; it was converted under a wrong "
+            "name",
             architecture);
     infer_sources(c, file);
     infer_table_width(c, file);

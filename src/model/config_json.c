@@ -1,4 +1,5 @@
-/* config_json.c: a checkpoint folder's config.json and generation_config.json. v4 spec 1.1, v41 spec 1.1. */
+/* config_json.c: a checkpoint folder's config.json and generation_config.json. v4 spec 1.1, v41
+ * spec 1.1. */
 #include "model/config.h"
 
 #include "base/file.h"
@@ -60,11 +61,13 @@ static int find(const void *context, const char *key, struct config_value *v, st
         return 1;
     if (!is_list_of_numbers(value))
         return err_set(e, ERR_FORMAT, "config: %s is neither a number nor a list of numbers", key);
-    *v = (struct config_value){.is_array = 1, .n = json_object_array_length(value), .handle = value};
+    *v =
+        (struct config_value){.is_array = 1, .n = json_object_array_length(value), .handle = value};
     return 1;
 }
 
-static void at(const void *context, const struct config_value *array, uint64_t i, struct config_value *element)
+static void at(
+    const void *context, const struct config_value *array, uint64_t i, struct config_value *element)
 {
     (void)context;
     struct json_object *list = (struct json_object *)(uintptr_t)array->handle;
@@ -81,17 +84,20 @@ static const char *string_of(struct json_object *object, const char *key)
 /* Strings that must say what the forward pass does, where they are there. */
 static int check_strings(const struct documents *d, struct err *e)
 {
-    static const char *const expected[][2] = {{"hidden_act", "silu"}, {"scoring_func", "sqrtsoftplus"},
-        {"topk_method", "noaux_tc"}, {"rope_scaling.type", "yarn"}, {"rope_scaling.rope_type", "yarn"}};
+    static const char *const expected[][2] = {{"hidden_act", "silu"},
+        {"scoring_func", "sqrtsoftplus"}, {"topk_method", "noaux_tc"},
+        {"rope_scaling.type", "yarn"}, {"rope_scaling.rope_type", "yarn"}};
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
         const char *found = string_of(d->text, expected[i][0]);
         if (found && strcmp(found, expected[i][1]))
-            return err_set(e, ERR_UNSUPPORTED, "config: %s is %.40s, expected %s", expected[i][0], found, expected[i][1]);
+            return err_set(e, ERR_UNSUPPORTED, "config: %s is %.40s, expected %s", expected[i][0],
+                found, expected[i][1]);
     }
     return 0;
 }
 
-static int read_token_id(const struct documents *d, const char *key, int fallback, int *id, struct err *e)
+static int read_token_id(
+    const struct documents *d, const char *key, int fallback, int *id, struct err *e)
 {
     struct config_value v;
     int found = find(d, key, &v, e);
@@ -113,8 +119,8 @@ static int read_name(struct model_config *c, const struct documents *d, const ch
     return 0;
 }
 
-static int read_document(struct model_config *c, struct json_object *root, const char *name, struct arena *arena,
-    struct err *e)
+static int read_document(struct model_config *c, struct json_object *root, const char *name,
+    struct arena *arena, struct err *e)
 {
     struct json_object *text = json_file_get(root, "text_config");
     struct documents d = {json_object_is_type(text, json_type_object) ? text : root, root};
@@ -123,14 +129,16 @@ static int read_document(struct model_config *c, struct json_object *root, const
     if (!type)
         type = string_of(root, "model_type");
     *c = (struct model_config){.temperature = 1, .top_p = 1};
-    if (config_set_architecture(c, type ? type : "missing", e) || check_strings(&d, e) || read_name(c, &d, name) ||
-        read_token_id(&d, "bos_token_id", 0, &c->bos_id, e) || read_token_id(&d, "eos_token_id", 1, &c->eos_id, e) ||
+    if (config_set_architecture(c, type ? type : "missing", e) || check_strings(&d, e) ||
+        read_name(c, &d, name) || read_token_id(&d, "bos_token_id", 0, &c->bos_id, e) ||
+        read_token_id(&d, "eos_token_id", 1, &c->eos_id, e) ||
         read_token_id(&d, "pad_token_id", 2, &c->pad_id, e))
         return -1;
     return config_read(c, &source, arena, e);
 }
 
-int config_from_json(struct model_config *c, const void *text, size_t n_byte, struct arena *arena, struct err *e)
+int config_from_json(
+    struct model_config *c, const void *text, size_t n_byte, struct arena *arena, struct err *e)
 {
     struct json_object *root = NULL;
     if (json_file_parse(&root, text, n_byte, "config", e))
@@ -140,14 +148,16 @@ int config_from_json(struct model_config *c, const void *text, size_t n_byte, st
     return failed ? -1 : 0;
 }
 
-/* Sampling defaults; a folder without the file, or a file without the keys, keeps those that are set. */
+/* Sampling defaults; a folder without the file, or a file without the keys, keeps those that are
+ * set. */
 static int read_generation(struct model_config *c, const char *folder, struct err *e)
 {
     static const struct {
         const char *key;
         size_t offset;
     } floats[] = {{"temperature", offsetof(struct model_config, temperature)},
-        {"top_p", offsetof(struct model_config, top_p)}, {"min_p", offsetof(struct model_config, min_p)}};
+        {"top_p", offsetof(struct model_config, top_p)},
+        {"min_p", offsetof(struct model_config, min_p)}};
     char path[4096];
     snprintf(path, sizeof path, "%s/generation_config.json", folder);
     if (!file_exists(path))
@@ -178,7 +188,8 @@ static const char *base_name(const char *path, char *text, size_t n_text)
     return text;
 }
 
-int config_from_folder(struct model_config *c, const char *folder, struct arena *arena, struct err *e)
+int config_from_folder(
+    struct model_config *c, const char *folder, struct arena *arena, struct err *e)
 {
     char path[4096], name[128];
     if (snprintf(path, sizeof path, "%s/config.json", folder) >= (int)sizeof path)

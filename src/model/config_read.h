@@ -1,7 +1,7 @@
 /* config_read.h: one list of configuration keys, read from any kind of file.
  *
- * A source answers questions about keys; config_read asks for every field under each of its spellings. So a field is
- * described once, whatever the dialect.
+ * A source answers questions about keys; config_read asks for every field under each of its
+ * spellings. So a field is described once, whatever the dialect.
  */
 #ifndef HADAL_MODEL_CONFIG_READ_H
 #define HADAL_MODEL_CONFIG_READ_H
@@ -10,7 +10,8 @@
 
 enum config_spelling {
     SPELLING_GGUF,       /* "attention.head_count", without the architecture's prefix */
-    SPELLING_CHECKPOINT, /* "num_attention_heads", as in config.json; one GGUF dialect uses these, too */
+    SPELLING_CHECKPOINT, /* "num_attention_heads", as in config.json; one GGUF dialect uses these,
+                            too */
     SPELLING_OTHER,      /* a third name seen in some GGUF files */
     N_SPELLING
 };
@@ -31,24 +32,29 @@ struct config_source {
     /* 1 found, 0 absent, -1 there but neither number nor array of numbers (*e filled) */
     int (*find)(const void *context, const char *key, struct config_value *v, struct err *e);
     /* Element i of an array, as a plain number. */
-    void (*at)(const void *context, const struct config_value *array, uint64_t i, struct config_value *element);
+    void (*at)(const void *context, const struct config_value *array, uint64_t i,
+        struct config_value *element);
 };
 
 /* Chooses the chat dialect and ends in config_check. */
 int config_finish(struct model_config *c, struct err *e);
 /* A config.json in memory. */
-int config_from_json(struct model_config *c, const void *text, size_t n_byte, struct arena *arena, struct err *e);
+int config_from_json(
+    struct model_config *c, const void *text, size_t n_byte, struct arena *arena, struct err *e);
 
 /* Sets architecture, dialect and traits from any of its names. */
 int config_set_architecture(struct model_config *c, const char *name, struct err *e);
-/* Fills every field that has a key; those that are absent get their default or are an error. Array fields included;
- * engram constants that the source lacks are derived. Does not call config_check. */
-int config_read(struct model_config *c, const struct config_source *source, struct arena *arena, struct err *e);
-/* The way back: every plain number of the list under its GGUF spelling, those left out that a reader would fill in. */
+/* Fills every field that has a key; those that are absent get their default or are an error. Array
+ * fields included; engram constants that the source lacks are derived. Does not call config_check.
+ */
+int config_read(
+    struct model_config *c, const struct config_source *source, struct arena *arena, struct err *e);
+/* The way back: every plain number of the list under its GGUF spelling, those left out that a
+ * reader would fill in. */
 typedef void (*config_number_fn)(void *context, const char *key, const struct config_value *v);
 void config_each_number(const struct model_config *c, config_number_fn fn, void *context);
 /* The value under the first spelling that is there. */
-int config_find(const struct config_source *source, const char *const spelling[N_SPELLING], struct config_value *v,
-    struct err *e);
+int config_find(const struct config_source *source, const char *const spelling[N_SPELLING],
+    struct config_value *v, struct err *e);
 
 #endif

@@ -1,7 +1,9 @@
-/* engram_constants.c: the numbers of the n-gram hash where a file does not carry them. v41 spec 9.2 and appendix A.
+/* engram_constants.c: the numbers of the n-gram hash where a file does not carry them. v41 spec 9.2
+ * and appendix A.
  *
- * Multipliers come from numpy's default_rng(10007 * layer).integers: SeedSequence, PCG64 and Lemire's bounded draw, written
- * here in plain words. Moduli are consecutive primes: layer by layer, n-gram by n-gram, head by head.
+ * Multipliers come from numpy's default_rng(10007 * layer).integers: SeedSequence, PCG64 and
+ * Lemire's bounded draw, written here in plain words. Moduli are consecutive primes: layer by
+ * layer, n-gram by n-gram, head by head.
  */
 #include "model/config.h"
 
@@ -30,7 +32,8 @@ static struct u128 multiply_128(struct u128 a, struct u128 b)
     return p;
 }
 
-/* SeedSequence: 32-bit words of the seed are stirred into a pool of four, from which eight words are drawn. */
+/* SeedSequence: 32-bit words of the seed are stirred into a pool of four, from which eight words
+ * are drawn. */
 static uint32_t stir(uint32_t x, uint32_t *a)
 {
     x ^= *a;
@@ -113,10 +116,11 @@ int config_engram_constants(struct model_config *c, uint64_t first_prime, struct
 {
     enum { LIMIT = 1 << 30 }; /* trial division stays below a second for all tables together */
     if (first_prime < 2 || first_prime > LIMIT)
-        return err_set(e, ERR_FORMAT, "engram_vocab_size is %llu, expected 2 to %d", (unsigned long long)first_prime, LIMIT);
+        return err_set(e, ERR_FORMAT, "engram_vocab_size is %llu, expected 2 to %d",
+            (unsigned long long)first_prime, LIMIT);
     if (c->engram_vocab < 1 || c->engram_vocab > LIMIT)
-        return err_set(e, ERR_FORMAT, "engram compressed vocabulary is %lld, expected 1 to %d", (long long)c->engram_vocab,
-            LIMIT);
+        return err_set(e, ERR_FORMAT, "engram compressed vocabulary is %lld, expected 1 to %d",
+            (long long)c->engram_vocab, LIMIT);
     uint64_t bound = (uint64_t)INT64_MAX / (uint64_t)c->engram_vocab / 2, prime = first_prime - 1;
     int n_column = (c->engram_max_ngram - 1) * c->engram_n_head;
     for (int i = 0; i < c->n_engram; i++) {
@@ -134,7 +138,8 @@ int config_engram_constants(struct model_config *c, uint64_t first_prime, struct
             offset += (int64_t)prime;
         }
         if (offset != t->n_row)
-            return err_set(e, ERR_FORMAT, "engram table of layer %d has %lld rows, its primes sum to %lld", t->layer,
+            return err_set(e, ERR_FORMAT,
+                "engram table of layer %d has %lld rows, its primes sum to %lld", t->layer,
                 (long long)t->n_row, (long long)offset);
     }
     return 0;

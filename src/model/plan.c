@@ -28,7 +28,8 @@ static int last_source(const int *is_source, int layer)
     return layer;
 }
 
-/* V4: every compressing layer owns its rows; groups of 4 overlap and are chosen from, groups of 128 are read whole. */
+/* V4: every compressing layer owns its rows; groups of 4 overlap and are chosen from, groups of 128
+ * are read whole. */
 static void own_rows(struct layer_plan *row, int layer)
 {
     row->kv_owner = layer;
@@ -37,20 +38,24 @@ static void own_rows(struct layer_plan *row, int layer)
 }
 
 /* V4.1: rows and choices come from the nearest source at or before the layer. */
-static int shared_rows(struct layer_plan *row, int layer, const struct model_config *c, struct err *e)
+static int shared_rows(
+    struct layer_plan *row, int layer, const struct model_config *c, struct err *e)
 {
     row->kv_owner = last_source(c->is_kv_source, layer);
     row->topk_owner = last_source(c->is_index_source, layer);
     if (row->kv_owner < 0 || row->topk_owner < row->kv_owner)
-        return err_set(e, ERR_FORMAT, "layer %d reads compressed rows but no source stands before it", layer);
+        return err_set(
+            e, ERR_FORMAT, "layer %d reads compressed rows but no source stands before it", layer);
     if (c->compress_ratio[row->kv_owner] != row->ratio)
-        return err_set(e, ERR_FORMAT, "layer %d reads rows of ratio %d but its source, layer %d, makes ratio %d", layer,
+        return err_set(e, ERR_FORMAT,
+            "layer %d reads rows of ratio %d but its source, layer %d, makes ratio %d", layer,
             row->ratio, row->kv_owner, c->compress_ratio[row->kv_owner]);
     if (c->candidate_source < 0 || row->topk_owner != layer || layer < c->candidate_source)
         return 0;
     row->candidates = layer == c->candidate_source ? CANDIDATES_MAKE : CANDIDATES_USE;
     if (c->is_kv_source[layer] && layer > c->candidate_source)
-        return err_set(e, ERR_FORMAT, "layer %d has its own rows but takes candidates from layer %d", layer,
+        return err_set(e, ERR_FORMAT,
+            "layer %d has its own rows but takes candidates from layer %d", layer,
             c->candidate_source);
     return 0;
 }
@@ -79,7 +84,8 @@ int plan_make(struct plan *p, const struct model_config *c, struct err *e)
             return -1;
     for (int stage = 0; stage < c->n_stage; stage++) {
         struct layer_plan *row = &p->row[c->n_layer + stage];
-        *row = (struct layer_plan){.kv_owner = -1, .topk_owner = -1, .engram = -1, .tap = -1, .rope = ROPE_PLAIN};
+        *row = (struct layer_plan){
+            .kv_owner = -1, .topk_owner = -1, .engram = -1, .tap = -1, .rope = ROPE_PLAIN};
     }
     return 0;
 }
@@ -92,11 +98,13 @@ static const char *number_or_dash(int number, char *text, size_t n_text)
 
 void plan_print_row(const struct plan *p, int row, char *text, int n_text)
 {
-    static const char *const candidates[] = {"-", "make", "use"}, *const router[] = {"score", "token"},
+    static const char *const candidates[] = {"-", "make", "use"},
+                             *const router[] = {"score", "token"},
                              *const rope[] = {"plain", "compressed"};
     if (row < 0) {
-        snprintf(text, (size_t)n_text, "%-9s %5s %7s %8s %10s %-10s %-6s %6s %3s %s", "layer", "ratio", "overlap",
-            "kv owner", "top-k from", "candidates", "router", "engram", "tap", "rope");
+        snprintf(text, (size_t)n_text, "%-9s %5s %7s %8s %10s %-10s %-6s %6s %3s %s", "layer",
+            "ratio", "overlap", "kv owner", "top-k from", "candidates", "router", "engram", "tap",
+            "rope");
         return;
     }
     const struct layer_plan *r = &p->row[row];
@@ -105,9 +113,10 @@ void plan_print_row(const struct plan *p, int row, char *text, int n_text)
         snprintf(name, sizeof name, "%d", row);
     else
         snprintf(name, sizeof name, "draft %d", row - p->n_layer);
-    snprintf(text, (size_t)n_text, "%-9s %5d %7s %8s %10s %-10s %-6s %6s %3s %s", name, r->ratio, r->overlap ? "yes" : "-",
-        number_or_dash(r->kv_owner, kv, sizeof kv), number_or_dash(r->topk_owner, topk, sizeof topk),
-        candidates[r->candidates], router[r->router], number_or_dash(r->engram, engram, sizeof engram),
+    snprintf(text, (size_t)n_text, "%-9s %5d %7s %8s %10s %-10s %-6s %6s %3s %s", name, r->ratio,
+        r->overlap ? "yes" : "-", number_or_dash(r->kv_owner, kv, sizeof kv),
+        number_or_dash(r->topk_owner, topk, sizeof topk), candidates[r->candidates],
+        router[r->router], number_or_dash(r->engram, engram, sizeof engram),
         number_or_dash(r->tap, tap, sizeof tap), rope[r->rope]);
 }
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 /* An array of strings as texts in the arena; n 0 when the key is absent. */
-static int read_strings(const struct gguf *file, const char *name, const struct text **texts, int32_t *n, struct arena *arena,
-    struct err *e)
+static int read_strings(const struct gguf *file, const char *name, const struct text **texts,
+    int32_t *n, struct arena *arena, struct err *e)
 {
     const struct gguf_key *key = gguf_find_key(file, name);
     *n = 0;
@@ -28,14 +28,16 @@ static int read_strings(const struct gguf *file, const char *name, const struct 
     return 0;
 }
 
-static int read_types(const struct gguf *file, struct tokenizer_source *source, struct arena *arena, struct err *e)
+static int read_types(
+    const struct gguf *file, struct tokenizer_source *source, struct arena *arena, struct err *e)
 {
     const struct gguf_key *key = gguf_find_key(file, "tokenizer.ggml.token_type");
     uint8_t *types = ARENA_NEW(arena, uint8_t, (size_t)source->n_token);
     if (!types)
         return err_set(e, ERR_MEMORY, "no memory for token types");
     if (key && (!key->is_array || key->type == GGUF_STRING || key->n != (uint64_t)source->n_token))
-        return err_set(e, ERR_FORMAT, "key tokenizer.ggml.token_type is no list of %d numbers", source->n_token);
+        return err_set(e, ERR_FORMAT, "key tokenizer.ggml.token_type is no list of %d numbers",
+            source->n_token);
     for (int32_t i = 0; i < source->n_token; i++) {
         struct gguf_number n = {.i = TOKEN_NORMAL};
         if (key)
@@ -55,12 +57,14 @@ static int32_t read_id(const struct gguf *file, const char *name, int32_t n_toke
     return (int32_t)n.i;
 }
 
-static int read_source(const struct gguf *file, struct tokenizer_source *source, struct arena *arena, struct err *e)
+static int read_source(
+    const struct gguf *file, struct tokenizer_source *source, struct arena *arena, struct err *e)
 {
     struct gguf_string pre = gguf_text(gguf_find_key(file, "tokenizer.ggml.pre"));
     if (read_types(file, source, arena, e) ||
         read_strings(file, "tokenizer.ggml.merges", &source->merges, &source->n_merge, arena, e) ||
-        read_strings(file, "hadal.tokenizer.patterns", &source->patterns, &source->n_pattern, arena, e))
+        read_strings(
+            file, "hadal.tokenizer.patterns", &source->patterns, &source->n_pattern, arena, e))
         return -1;
     source->pre = pre.data ? arena_copy(arena, pre.data, pre.n_byte) : NULL;
     source->bos = read_id(file, "tokenizer.ggml.bos_token_id", source->n_token);
@@ -74,7 +78,8 @@ int tokenizer_open_gguf(struct tokenizer **t, const struct gguf *file, struct er
     struct arena arena = {0};
     struct tokenizer_source source = {0};
     *t = NULL;
-    int failed = read_strings(file, "tokenizer.ggml.tokens", &source.tokens, &source.n_token, &arena, e);
+    int failed =
+        read_strings(file, "tokenizer.ggml.tokens", &source.tokens, &source.n_token, &arena, e);
     if (!failed && source.n_token)
         failed = read_source(file, &source, &arena, e) || tokenizer_open(t, &source, e);
     arena_free(&arena);

@@ -1,4 +1,5 @@
-/* weights.c: opening a model: its file or folder, configuration, plan, tensors and tokenizer. See weights.h. */
+/* weights.c: opening a model: its file or folder, configuration, plan, tensors and tokenizer. See
+ * weights.h. */
 #include "model/weights.h"
 
 #include "base/file.h"
@@ -58,7 +59,8 @@ static int find_in_checkpoint(const void *context, const char *name, struct stor
     if (!found)
         return 0;
     int is_flat = found->n_dim >= 1 && found->n_dim <= TENSOR_MAX_DIM;
-    *t = (struct stored_tensor){.type = type[found->type], .n_dim = is_flat ? found->n_dim : 0, .data = found->data};
+    *t = (struct stored_tensor){
+        .type = type[found->type], .n_dim = is_flat ? found->n_dim : 0, .data = found->data};
     t->type_name = safetensors_type_name(found->type);
     for (int i = 0; i < t->n_dim; i++)
         t->dim[i] = found->dim[i];
@@ -82,8 +84,8 @@ static int read_map_list(struct model_file *f, const char *folder, struct err *e
     int failed = !map || json_file_parse_list(&list, m.data, (size_t)m.n_byte, path, e);
     file_map_close(&m);
     if (!failed && json_object_array_length(list) != (size_t)f->config.n_vocab)
-        failed = err_set(e, ERR_FORMAT, "%s: %zu entries for %d tokens", path, json_object_array_length(list),
-            f->config.n_vocab);
+        failed = err_set(e, ERR_FORMAT, "%s: %zu entries for %d tokens", path,
+            json_object_array_length(list), f->config.n_vocab);
     for (int i = 0; !failed && i < f->config.n_vocab; i++)
         map[i] = json_object_get_int(json_object_array_get_idx(list, (size_t)i));
     json_object_put(list);
@@ -96,7 +98,9 @@ static int build_map(struct model_file *f, struct err *e)
     struct token_map built = {0};
     struct model_config *c = &f->config;
     if (!f->tokenizer)
-        return err_set(e, ERR_FORMAT, "the model has n-gram tables, but neither a token map nor a tokenizer to build it from");
+        return err_set(e, ERR_FORMAT,
+            "the model has n-gram tables, but neither a token map nor a tokenizer to build it "
+            "from");
     if (token_map_build(&built, f->tokenizer, e))
         return -1;
     int32_t *map = ARENA_NEW(&f->arena, int32_t, (size_t)c->n_vocab);
@@ -104,8 +108,9 @@ static int build_map(struct model_file *f, struct err *e)
     if (!map)
         failed = err_set(e, ERR_MEMORY, "no memory for the token map");
     else if (built.n_token != c->n_vocab || built.n_compressed != c->engram_vocab)
-        failed = err_set(e, ERR_FORMAT, "the tokenizer's %d tokens have %d compressed ids, expected %d and %lld",
-            built.n_token, built.n_compressed, c->n_vocab, (long long)c->engram_vocab);
+        failed = err_set(e, ERR_FORMAT,
+            "the tokenizer's %d tokens have %d compressed ids, expected %d and %lld", built.n_token,
+            built.n_compressed, c->n_vocab, (long long)c->engram_vocab);
     else
         memcpy(map, built.compressed, (size_t)c->n_vocab * sizeof *map);
     token_map_free(&built);
@@ -134,7 +139,8 @@ static int complete_engram(struct model_file *f, const char *folder, struct err 
 static int bind(struct model_file *f, const struct tensor_source *source, struct err *e)
 {
     if (!dialect_find(f->config.dialect))
-        return err_set(e, ERR_UNSUPPORTED, "%s: chat dialect %s is not known", source->path, f->config.dialect);
+        return err_set(e, ERR_UNSUPPORTED, "%s: chat dialect %s is not known", source->path,
+            f->config.dialect);
     if (plan_make(&f->plan, &f->config, e))
         return err_wrap(e, "%s", source->path);
     struct bind_target target = {&f->config, &f->plan, &f->weights, &f->arena, 0};
@@ -146,7 +152,8 @@ static int bind(struct model_file *f, const struct tensor_source *source, struct
 static int open_folder(struct model_file *f, const char *folder, struct err *e)
 {
     char path[4096];
-    struct tensor_source source = {.path = folder, .has_expert_parts = 1, .find = find_in_checkpoint};
+    struct tensor_source source = {
+        .path = folder, .has_expert_parts = 1, .find = find_in_checkpoint};
     if (config_from_folder(&f->config, folder, &f->arena, e))
         return -1;
     snprintf(path, sizeof path, "%s/tokenizer.json", folder);
@@ -163,8 +170,8 @@ static int open_folder(struct model_file *f, const char *folder, struct err *e)
 static int open_gguf(struct model_file *f, const char *path, struct err *e)
 {
     struct tensor_source source = {.context = f->gguf, .path = path, .find = find_in_gguf};
-    if (config_from_gguf(&f->config, f->gguf, &f->arena, e) || tokenizer_open_gguf(&f->tokenizer, f->gguf, e) ||
-        complete_engram(f, NULL, e))
+    if (config_from_gguf(&f->config, f->gguf, &f->arena, e) ||
+        tokenizer_open_gguf(&f->tokenizer, f->gguf, e) || complete_engram(f, NULL, e))
         return err_wrap(e, "%s", path);
     return bind(f, &source, e);
 }
@@ -176,15 +183,17 @@ static int open_any(struct model_file *f, const char *path, struct err *e)
     return gguf_open(&f->gguf, path, e) || open_gguf(f, path, e);
 }
 
-int model_file_open(struct model_file **file, const char *path, const void *bytes, uint64_t n_byte, struct err *e)
+int model_file_open(
+    struct model_file **file, const char *path, const void *bytes, uint64_t n_byte, struct err *e)
 {
     *file = NULL;
     struct model_file *f = mem_resize(NULL, sizeof *f);
     if (!f)
         return err_set(e, ERR_MEMORY, "no memory to open a model");
     memset(f, 0, sizeof *f);
-    int failed = path ? open_any(f, path, e)
-                      : gguf_open_bytes(&f->gguf, bytes, n_byte, e) || open_gguf(f, "embedded model", e);
+    int failed =
+        path ? open_any(f, path, e)
+             : gguf_open_bytes(&f->gguf, bytes, n_byte, e) || open_gguf(f, "embedded model", e);
     if (failed) {
         model_file_close(f);
         return -1;
@@ -195,7 +204,8 @@ int model_file_open(struct model_file **file, const char *path, const void *byte
 
 void model_file_info(const struct model_file *f, struct model_file_info *info)
 {
-    *info = (struct model_file_info){&f->config, &f->plan, &f->weights, f->tokenizer, f->weight_bytes};
+    *info =
+        (struct model_file_info){&f->config, &f->plan, &f->weights, f->tokenizer, f->weight_bytes};
 }
 
 void model_file_close(struct model_file *f)
@@ -218,7 +228,8 @@ struct each {
 static int visit_slot(void *context, const struct weight_slot *slot)
 {
     const struct each *each = context;
-    const struct tensor *t = weight_slot_tensor((struct model_weights *)(uintptr_t)&each->file->weights, slot);
+    const struct tensor *t =
+        weight_slot_tensor((struct model_weights *)(uintptr_t)&each->file->weights, slot);
     return each->fn(each->context, t->name, t);
 }
 

@@ -1,4 +1,5 @@
-/* weights_table.c: see weights_table.h. Names and shapes: v4 spec 8.1, 8.2, v41 spec 11, 12, dspark spec 1.3, 1.7. */
+/* weights_table.c: see weights_table.h. Names and shapes: v4 spec 8.1, 8.2, v41 spec 11, 12, dspark
+ * spec 1.3, 1.7. */
 #include "model/weights_table.h"
 
 #include <stdio.h>
@@ -7,13 +8,13 @@
 /* When a tensor exists. */
 enum need {
     ALWAYS,
-    HEAD_MIX,      /* the head has a mix of its own */
-    MAKES_ROWS,    /* the layer owns compressed rows */
-    POOLS,         /* and weighs the tokens of a group */
-    POOLS_BY_POS,  /* and adds a bias by position to the weights */
-    CHOOSES,       /* the layer runs an indexer */
-    KEYS_OF_LATENT,/* its index keys are projected from the compressed rows */
-    KEYS_POOLED,   /* its index keys have a compressor of their own */
+    HEAD_MIX,       /* the head has a mix of its own */
+    MAKES_ROWS,     /* the layer owns compressed rows */
+    POOLS,          /* and weighs the tokens of a group */
+    POOLS_BY_POS,   /* and adds a bias by position to the weights */
+    CHOOSES,        /* the layer runs an indexer */
+    KEYS_OF_LATENT, /* its index keys are projected from the compressed rows */
+    KEYS_POOLED,    /* its index keys have a compressor of their own */
     ROUTES_BY_SCORE,
     ROUTES_BY_TOKEN,
     HAS_ENGRAM
@@ -27,37 +28,40 @@ enum size {
     VOCAB,
     HIDDEN,
     STREAMS,
-    MIXES,     /* (2 + streams) streams */
-    FLAT,      /* streams x hidden */
+    MIXES, /* (2 + streams) streams */
+    FLAT,  /* streams x hidden */
     Q_LORA,
     HEADS,
     HEAD_DIM,
-    Q_OUT,     /* heads x head_dim */
-    GROUP_IN,  /* heads x head_dim / groups */
-    O_LOW,     /* groups x o_lora */
+    Q_OUT,    /* heads x head_dim */
+    GROUP_IN, /* heads x head_dim / groups */
+    O_LOW,    /* groups x o_lora */
     RATIO,
-    POOLED,    /* head_dim, doubled when pooling looks one group back */
+    POOLED, /* head_dim, doubled when pooling looks one group back */
     INDEX_HEADS,
     INDEX_DIM,
     INDEX_OUT, /* index heads x index head_dim */
     INDEX_POOLED,
     EXPERTS,
     USED,
-    WIDTH,     /* of an expert */
+    WIDTH, /* of an expert */
     TABLE_ROWS,
     TABLE_DIM,
-    TABLE_OUT, /* hash columns x table dim */
-    KEYS_VALUE,/* (streams + 1) hidden */
-    TAPS,      /* taps x hidden */
+    TABLE_OUT,  /* hash columns x table dim */
+    KEYS_VALUE, /* (streams + 1) hidden */
+    TAPS,       /* taps x hidden */
     RANK,
-    CONFIDENCE,/* hidden + rank */
+    CONFIDENCE, /* hidden + rank */
     N_SIZE
 };
 
 #define AT(type, field) offsetof(struct type, field)
-#define GLOBAL(f, gguf, hf, need, klass, ...) {{gguf}, {hf}, AT(model_weights, f), need, klass, {__VA_ARGS__}},
-#define LAYER(f, gguf, hf, need, klass, ...) {{gguf}, {hf}, AT(layer_weights, f), need, klass, {__VA_ARGS__}},
-#define DRAFT(f, gguf, hf, need, klass, ...) {{gguf}, {hf}, AT(draft_weights, f), need, klass, {__VA_ARGS__}},
+#define GLOBAL(f, gguf, hf, need, klass, ...)                                                      \
+    {{gguf}, {hf}, AT(model_weights, f), need, klass, {__VA_ARGS__}},
+#define LAYER(f, gguf, hf, need, klass, ...)                                                       \
+    {{gguf}, {hf}, AT(layer_weights, f), need, klass, {__VA_ARGS__}},
+#define DRAFT(f, gguf, hf, need, klass, ...)                                                       \
+    {{gguf}, {hf}, AT(draft_weights, f), need, klass, {__VA_ARGS__}},
 #define OR , /* between spellings of one name */
 
 /* clang-format off */
@@ -195,7 +199,8 @@ static int is_needed(const struct place *at, enum need need)
         return 1;
     if (need == HEAD_MIX)
         return !c->has_lagged_mix;
-    int makes_rows = p->ratio && p->kv_owner == at->layer, chooses = p->ratio && p->topk_owner == at->layer;
+    int makes_rows = p->ratio && p->kv_owner == at->layer,
+        chooses = p->ratio && p->topk_owner == at->layer;
     switch (need) {
     case MAKES_ROWS:
         return makes_rows;
@@ -221,7 +226,8 @@ static int is_needed(const struct place *at, enum need need)
 static void measure_model(struct place *at)
 {
     const struct model_config *c = at->config;
-    int64_t heads = c->n_head, head_dim = c->head_dim, streams = c->hc_mult, hidden = c->hidden, *n = at->size;
+    int64_t heads = c->n_head, head_dim = c->head_dim, streams = c->hc_mult, hidden = c->hidden,
+            *n = at->size;
     n[ONE] = 1;
     n[THREE] = 3;
     n[VOCAB] = c->n_vocab;
@@ -274,12 +280,14 @@ struct visit {
     void *context;
 };
 
-static int each_field(const struct place *at, const struct weight_field *fields, size_t n, const struct visit *visit)
+static int each_field(
+    const struct place *at, const struct weight_field *fields, size_t n, const struct visit *visit)
 {
     for (size_t i = 0; i < n; i++) {
         if (!is_needed(at, (enum need)fields[i].need))
             continue;
-        struct weight_slot slot = {&fields[i], class_of(at, &fields[i]), at->layer, at->stage, at->is_draft, 0, {0}};
+        struct weight_slot slot = {
+            &fields[i], class_of(at, &fields[i]), at->layer, at->stage, at->is_draft, 0, {0}};
         for (; slot.n_dim < 3 && fields[i].size[slot.n_dim] != NONE; slot.n_dim++)
             slot.dim[slot.n_dim] = at->size[fields[i].size[slot.n_dim]];
         int result = visit->fn(visit->context, &slot);
@@ -318,7 +326,8 @@ static int each_of_draft(struct place *at, int n_stage, const struct visit *visi
     return result ? result : each_field(at, draft_last_fields, COUNT(draft_last_fields), visit);
 }
 
-int weights_each_slot(const struct model_config *c, const struct plan *p, weight_slot_fn fn, void *context)
+int weights_each_slot(
+    const struct model_config *c, const struct plan *p, weight_slot_fn fn, void *context)
 {
     struct place at = {.config = c, .layer = -1, .stage = -1};
     struct visit visit = {fn, context};
@@ -360,14 +369,17 @@ void weight_slot_gguf_name(const struct weight_slot *slot, int alias, char name[
         name[0] = 0;
 }
 
-void weight_slot_checkpoint_name(const struct weight_slot *slot, int alias, int expert, char name[WEIGHT_MAX_NAME])
+void weight_slot_checkpoint_name(
+    const struct weight_slot *slot, int alias, int expert, char name[WEIGHT_MAX_NAME])
 {
     int n = print_prefix(slot, "layers", name);
-    const char *own = alias < 2 ? slot->field->checkpoint[alias] : NULL, *star = own ? strchr(own, '*') : NULL;
+    const char *own = alias < 2 ? slot->field->checkpoint[alias] : NULL,
+               *star = own ? strchr(own, '*') : NULL;
     if (!own)
         name[0] = 0;
     else if (star)
-        snprintf(name + n, WEIGHT_MAX_NAME - (size_t)n, "%.*s%d%s", (int)(star - own), own, expert, star + 1);
+        snprintf(name + n, WEIGHT_MAX_NAME - (size_t)n, "%.*s%d%s", (int)(star - own), own, expert,
+            star + 1);
     else
         snprintf(name + n, WEIGHT_MAX_NAME - (size_t)n, "%s", own);
 }

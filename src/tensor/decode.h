@@ -1,7 +1,8 @@
-/* decode.h: the decoders behind tensor_decode, one per format, and block functions that backends may share.
+/* decode.h: the decoders behind tensor_decode, one per format, and block functions that backends
+ * may share.
  *
- * Every decoder performs the float operations that its file's header comment writes down, in that order, each rounded to
- * float. A faster version must produce the same bits.
+ * Every decoder performs the float operations that its file's header comment writes down, in that
+ * order, each rounded to float. A faster version must produce the same bits.
  */
 #ifndef HADAL_TENSOR_DECODE_H
 #define HADAL_TENSOR_DECODE_H
@@ -39,7 +40,8 @@ void fp8_decode_tile128(const struct decode_run *r);
 void fp8_decode_row32(const struct decode_run *r);
 void fp8_decode_pack32(const struct decode_run *r);
 
-/* Scale (0..63) and minimum (0..63) of sub-block b (0..7), from the 12 packed bytes of Q4_K and Q5_K. */
+/* Scale (0..63) and minimum (0..63) of sub-block b (0..7), from the 12 packed bytes of Q4_K and
+ * Q5_K. */
 void kquants_scale_min(const uint8_t *packed, int b, int *scale, int *minimum);
 
 /* Codebooks: 256 rows of 8 magnitudes (IQ2_XXS) and of 4 (IQ3_XXS), and the 16 values of IQ4_XS. */

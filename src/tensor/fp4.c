@@ -1,7 +1,9 @@
-/* fp4.c: E2M1 codes with one E8M0 scale per 32 values; value = scale * code, exact but for overflow to infinity.
+/* fp4.c: E2M1 codes with one E8M0 scale per 32 values; value = scale * code, exact but for overflow
+ * to infinity.
  *
  *   MXFP4    | scale | 16 bytes |, byte j: element j low, element j + 16 high
- *   FP4_ROW  | n / 2 bytes |, byte j: element 2j low, element 2j + 1 high; scales in an array of their own
+ *   FP4_ROW  | n / 2 bytes |, byte j: element 2j low, element 2j + 1 high; scales in an array of
+ * their own
  *
  * v4 spec 6.6, v41 spec 3.1 and 3.2
  */
@@ -60,7 +62,8 @@ static double encode_with(const float *x, int exponent, uint8_t *codes)
     return error;
 }
 
-/* The better of the two scales that put the largest magnitude near 6: one clips values in (6, 8), one does not. */
+/* The better of the two scales that put the largest magnitude near 6: one clips values in (6, 8),
+ * one does not. */
 static uint8_t encode_block(const float *x, uint8_t *codes)
 {
     float largest = 0;

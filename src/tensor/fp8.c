@@ -41,7 +41,8 @@ void fp8_decode_pack32(const struct decode_run *r)
     decode(r, r->row + r->n_col, 32);
 }
 
-/* Scale byte for a largest magnitude: the smallest power of two >= amax / 448, at least 2^-127. v41 spec 3.3 */
+/* Scale byte for a largest magnitude: the smallest power of two >= amax / 448, at least 2^-127. v41
+ * spec 3.3 */
 static uint8_t scale_byte(float largest)
 {
     float scale = largest / 448.0f;
@@ -71,7 +72,8 @@ struct range {
     int64_t first, end;
 };
 
-static void encode_tile(const struct fp8_matrix *m, struct range rows, struct range cols, uint8_t *scale)
+static void encode_tile(
+    const struct fp8_matrix *m, struct range rows, struct range cols, uint8_t *scale)
 {
     float largest = 0;
     for (int64_t r = rows.first; r < rows.end; r++)
@@ -91,7 +93,8 @@ static struct range tile_range(int64_t index, int tile, int64_t limit)
 
 void fp8_encode_tiles(const struct fp8_matrix *m)
 {
-    int64_t n_tile_row = (m->n_row + m->tile - 1) / m->tile, n_tile_col = (m->n_col + m->tile - 1) / m->tile;
+    int64_t n_tile_row = (m->n_row + m->tile - 1) / m->tile,
+            n_tile_col = (m->n_col + m->tile - 1) / m->tile;
     for (int64_t r = 0; r < n_tile_row; r++)
         for (int64_t c = 0; c < n_tile_col; c++)
             encode_tile(m, tile_range(r, m->tile, m->n_row), tile_range(c, m->tile, m->n_col),

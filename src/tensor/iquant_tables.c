@@ -1,6 +1,8 @@
-/* iquant_tables.c: the codebooks of IQ2_XXS, IQ3_XXS and IQ4_XS: data of the formats, v4 spec appendix C.
+/* iquant_tables.c: the codebooks of IQ2_XXS, IQ3_XXS and IQ4_XS: data of the formats, v4 spec
+ * appendix C.
  *
- * The tests hash the first two: as bytes, sha256 05826b5d...90dd54 and 46e35f5a...cf5d. clang-format leaves the rows alone.
+ * The tests hash the first two: as bytes, sha256 05826b5d...90dd54 and 46e35f5a...cf5d.
+ * clang-format leaves the rows alone.
  */
 #include "tensor/decode.h"
 

@@ -1,8 +1,8 @@
 /* iquants.c: decoding of the codebook formats, 256 values a block. Tables in iquant_tables.c.
  *
- * Float operations, each rounded: IQ2_XXS: D = (d * (0.5 + s)) * 0.25, IQ3_XXS: D = (d * (0.5 + s)) * 0.5,
- * value = D * magnitude, negated where the sign bit is set. IQ4_XS: D = d * (s - 32), value = D * table[code].
- * v4 spec appendix C
+ * Float operations, each rounded: IQ2_XXS: D = (d * (0.5 + s)) * 0.25, IQ3_XXS: D = (d * (0.5 + s))
+ * * 0.5, value = D * magnitude, negated where the sign bit is set. IQ4_XS: D = d * (s - 32), value
+ * = D * table[code]. v4 spec appendix C
  */
 #include "tensor/decode.h"
 #include "tensor/round.h"
@@ -53,7 +53,8 @@ static void decode_iq3_xxs(const uint8_t *block, float *out)
     }
 }
 
-/* | d | high scale bits, 16 | low scale bits[4] | codes[128]: 16 bytes per 32 values, low nibbles first | */
+/* | d | high scale bits, 16 | low scale bits[4] | codes[128]: 16 bytes per 32 values, low nibbles
+ * first | */
 static void decode_iq4_xs(const uint8_t *block, float *out)
 {
     float d = f16_to_float(load_u16(block));
@@ -67,7 +68,8 @@ static void decode_iq4_xs(const uint8_t *block, float *out)
     }
 }
 
-static void decode_run(const struct decode_run *r, int n_byte, void (*decode)(const uint8_t *, float *))
+static void decode_run(
+    const struct decode_run *r, int n_byte, void (*decode)(const uint8_t *, float *))
 {
     const uint8_t *block = r->row + r->first / N_VALUE * n_byte;
     for (int64_t i = 0; i < r->n; i += N_VALUE, block += n_byte)

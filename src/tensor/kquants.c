@@ -1,7 +1,7 @@
 /* kquants.c: decoding of the K-quants, 256 values a block, sub-blocks with small integer scales.
  *
- * Float operations, each rounded: D = d * scale, M = dmin * minimum, value = D * q - M (Q2_K, Q4_K, Q5_K) or D * q.
- * Layouts and bit positions: v4 spec appendix C.
+ * Float operations, each rounded: D = d * scale, M = dmin * minimum, value = D * q - M (Q2_K, Q4_K,
+ * Q5_K) or D * q. Layouts and bit positions: v4 spec appendix C.
  */
 #include "tensor/decode.h"
 #include "tensor/round.h"
@@ -28,7 +28,8 @@ static void decode_q3_k(const uint8_t *block, float *out)
     const uint8_t *mask = block, *q = block + 32, *packed = block + 96;
     float d = f16_to_float(load_u16(block + 108));
     for (int s = 0; s < 16; s++) {
-        int low = packed[s % 8] >> (s < 8 ? 0 : 4) & 15, high = packed[8 + s % 4] >> 2 * (s / 4) & 3;
+        int low = packed[s % 8] >> (s < 8 ? 0 : 4) & 15,
+            high = packed[8 + s % 4] >> 2 * (s / 4) & 3;
         float scale = d * (float)((low | high << 4) - 32);
         int shift = s / 2 % 4 * 2, offset = 16 * (s & 1);
         for (int k = 0; k < 16; k++) {
@@ -91,7 +92,8 @@ static void decode_q6_k(const uint8_t *block, float *out)
     }
 }
 
-static void decode_run(const struct decode_run *r, int n_byte, void (*decode)(const uint8_t *, float *))
+static void decode_run(
+    const struct decode_run *r, int n_byte, void (*decode)(const uint8_t *, float *))
 {
     const uint8_t *block = r->row + r->first / N_VALUE * n_byte;
     for (int64_t i = 0; i < r->n; i += N_VALUE, block += n_byte)

@@ -1,9 +1,10 @@
 /* kquants_encode.c: encoders of Q2_K and Q4_K.
  *
- * A sub-block is approximated by scale * q - minimum with q in 0..q_max and minimum >= 0. Candidate step sizes around
- * (largest - smallest) / q_max are tried; for each, the codes are chosen by rounding and scale and minimum follow by
- * weighted least squares. Large values weigh more, as they do in the dot products that follow. Then the 8 or 16 scales
- * and minima of the block become small integers themselves, and the codes are chosen again for the rounded ones.
+ * A sub-block is approximated by scale * q - minimum with q in 0..q_max and minimum >= 0. Candidate
+ * step sizes around (largest - smallest) / q_max are tried; for each, the codes are chosen by
+ * rounding and scale and minimum follow by weighted least squares. Large values weigh more, as they
+ * do in the dot products that follow. Then the 8 or 16 scales and minima of the block become small
+ * integers themselves, and the codes are chosen again for the rounded ones.
  */
 #include "tensor/decode.h"
 #include "tensor/encode.h"
@@ -118,7 +119,8 @@ static void fit_block(struct block_scales *s, const float *x, int n_sub, int q_m
     struct sub_block sub[MAX_SUB];
     float largest_scale = 0, largest_minimum = 0;
     for (int i = 0; i < n_sub; i++) {
-        sub[i] = (struct sub_block){.x = x + i * (N_VALUE / n_sub), .n = N_VALUE / n_sub, .q_max = q_max};
+        sub[i] = (struct sub_block){
+            .x = x + i * (N_VALUE / n_sub), .n = N_VALUE / n_sub, .q_max = q_max};
         fit(&sub[i]);
         largest_scale = fmaxf(largest_scale, sub[i].scale);
         largest_minimum = fmaxf(largest_minimum, sub[i].minimum);

@@ -1,4 +1,5 @@
-/* plain.c: one value per element, no scales. Value = the element, converted to float (integers round to nearest). */
+/* plain.c: one value per element, no scales. Value = the element, converted to float (integers
+ * round to nearest). */
 #include "tensor/decode.h"
 #include "tensor/encode.h"
 #include "tensor/round.h"
@@ -33,7 +34,8 @@ void plain_decode_i64(const struct decode_run *r)
 {
     const uint8_t *p = r->row + 8 * r->first;
     for (int64_t i = 0; i < r->n; i++)
-        r->out[i] = (float)(int64_t)((uint64_t)load_u32(p + 8 * i) | (uint64_t)load_u32(p + 8 * i + 4) << 32);
+        r->out[i] = (float)(int64_t)((uint64_t)load_u32(p + 8 * i) |
+                                     (uint64_t)load_u32(p + 8 * i + 4) << 32);
 }
 
 void plain_decode_i8(const struct decode_run *r)

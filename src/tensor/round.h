@@ -1,5 +1,6 @@
-/* round.h: the scalar conversions every format is made of: halves, E4M3, E2M1, E8M0. Bit exact, round to nearest even.
- * spec deepseek-v41.md 3.1 and 3.3. Inline because kernels of every backend on the host share them. */
+/* round.h: the scalar conversions every format is made of: halves, E4M3, E2M1, E8M0. Bit exact,
+ * round to nearest even. spec deepseek-v41.md 3.1 and 3.3. Inline because kernels of every backend
+ * on the host share them. */
 #ifndef HADAL_TENSOR_ROUND_H
 #define HADAL_TENSOR_ROUND_H
 
@@ -94,7 +95,8 @@ static inline uint8_t float_to_e4m3(float x)
 /* E2M1 magnitudes by code 0..7; bit 3 is the sign. */
 static inline float e2m1_to_float(uint8_t code)
 {
-    static const float value[16] = {0, .5f, 1, 1.5f, 2, 3, 4, 6, -0.f, -.5f, -1, -1.5f, -2, -3, -4, -6};
+    static const float value[16] = {
+        0, .5f, 1, 1.5f, 2, 3, 4, 6, -0.f, -.5f, -1, -1.5f, -2, -3, -4, -6};
     return value[code & 15];
 }
 
@@ -102,7 +104,8 @@ static inline float e2m1_to_float(uint8_t code)
 static inline uint8_t float_to_e2m1(float x)
 {
     float a = fabsf(x);
-    uint8_t code = (uint8_t)((a > .25f) + (a >= .75f) + (a > 1.25f) + (a >= 1.75f) + (a > 2.5f) + (a >= 3.5f) + (a > 5));
+    uint8_t code = (uint8_t)((a > .25f) + (a >= .75f) + (a > 1.25f) + (a >= 1.75f) + (a > 2.5f) +
+                             (a >= 3.5f) + (a > 5));
     return (uint8_t)(code | (signbit(x) ? 8 : 0));
 }
 

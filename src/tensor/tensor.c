@@ -137,7 +137,8 @@ struct tensor tensor_slice(const struct tensor *t, int64_t first, int64_t n)
         s.row_bytes = row_bytes(t->type, n);
         return s;
     }
-    s.data = (void *)(uintptr_t)advance(t->data, first * (tensor_n_row(t) / (t->dim[0] ? t->dim[0] : 1)) * t->row_bytes);
+    s.data = (void *)(uintptr_t)advance(
+        t->data, first * (tensor_n_row(t) / (t->dim[0] ? t->dim[0] : 1)) * t->row_bytes);
     if (info->scale_rows) {
         assert(t->n_dim > 2 || first % info->scale_rows == 0);
         struct tensor skipped = *t;
@@ -176,14 +177,18 @@ const char *tensor_describe(const struct tensor *t, char *text, int n_text)
 void tensor_decode(const struct tensor *t, int64_t row, int64_t first, int64_t n, float *out)
 {
     struct tensor m = *t;
-    if (t->n_dim == 3 && (t->part || t->scale)) { /* every slice has its own scale array, and perhaps its own address */
+    if (t->n_dim == 3 &&
+        (t->part ||
+            t->scale)) { /* every slice has its own scale array, and perhaps its own address */
         m = tensor_matrix(t, row / t->dim[1]);
         row %= t->dim[1];
     }
     const struct dtype_info *info = dtype_info(m.type);
-    struct decode_run r = {.row = (const uint8_t *)m.data + row * m.row_bytes, .n_col = tensor_n_col(&m)};
+    struct decode_run r = {
+        .row = (const uint8_t *)m.data + row * m.row_bytes, .n_col = tensor_n_col(&m)};
     if (info->scale_rows)
-        r.scale = (const uint8_t *)m.scale + row / info->scale_rows * n_tile(r.n_col, info->scale_cols);
+        r.scale =
+            (const uint8_t *)m.scale + row / info->scale_rows * n_tile(r.n_col, info->scale_cols);
     r.first = first;
     r.n = n;
     r.out = out;

@@ -47,9 +47,9 @@ static void compare_ints(const char *name, const int *a, const int *b, int n)
             fail_msg("%s[%d] is %d, expected %d", name, i, a[i], b[i]);
 }
 
-#define SAME_INT(field) compare_ints(#field, (const int *)&a->field, (const int *)&b->field, 1)
+#define SAME_INT(field)     compare_ints(#field, (const int *)&a->field, (const int *)&b->field, 1)
 #define SAME_INTS(field, n) compare_ints(#field, a->field, b->field, n)
-#define SAME_FLOAT(field) assert_true(a->field == b->field)
+#define SAME_FLOAT(field)   assert_true(a->field == b->field)
 
 static void compare_engram(const struct model_config *a, const struct model_config *b)
 {
@@ -131,19 +131,22 @@ static int compare_slot(void *context, const struct weight_slot *slot)
 {
     struct comparison *c = context;
     const struct tensor *a = weight_slot_tensor((struct model_weights *)(uintptr_t)c->found, slot);
-    const struct tensor *b = weight_slot_tensor((struct model_weights *)(uintptr_t)c->expected, slot);
+    const struct tensor *b =
+        weight_slot_tensor((struct model_weights *)(uintptr_t)c->expected, slot);
     double sums[2] = {0, 0};
     assert_int_equal(a->n_dim, b->n_dim);
     assert_memory_equal(a->dim, b->dim, sizeof a->dim);
     for (int64_t r = 0; r < tensor_n_row(b); r++)
         compare_row(a, b, r, sums);
     if (sqrt(sums[0]) > c->relative * sqrt(sums[1]))
-        fail_msg("%s: relative error %g, allowed %g", a->name, sqrt(sums[0] / sums[1]), c->relative);
+        fail_msg(
+            "%s: relative error %g, allowed %g", a->name, sqrt(sums[0] / sums[1]), c->relative);
     c->n++;
     return 0;
 }
 
-void compare_weights(const struct model_file_info *found, const struct model_weights *expected, double relative)
+void compare_weights(
+    const struct model_file_info *found, const struct model_weights *expected, double relative)
 {
     struct comparison c = {found->weights, expected, relative, 0};
     assert_int_equal(weights_each_slot(found->config, found->plan, compare_slot, &c), 0);

@@ -1,5 +1,5 @@
-/* test_config.c: configurations of the releases and of every GGUF dialect; the tensor table against the published byte
- * counts of the checkpoints. v4 spec 1, 8, v41 spec 1, 2, 11, 12. */
+/* test_config.c: configurations of the releases and of every GGUF dialect; the tensor table against
+ * the published byte counts of the checkpoints. v4 spec 1, 8, v41 spec 1, 2, 11, 12. */
 #include "model/config_read.h"
 
 #include "base/arena.h"
@@ -20,41 +20,59 @@
 
 /* ---- The releases ---- */
 
-#define COMMON                                                                                                        \
-    "\"vocab_size\": 129280, \"num_attention_heads\": 64, \"num_key_value_heads\": 1, \"head_dim\": 512, "             \
-    "\"qk_rope_head_dim\": 64, \"o_groups\": 8, \"o_lora_rank\": 1024, \"hidden_act\": \"silu\", "                     \
-    "\"swiglu_limit\": 10.0, \"attention_bias\": false, \"tie_word_embeddings\": false, "                              \
-    "\"max_position_embeddings\": 1048576, \"rope_theta\": 10000, \"compress_rope_theta\": 160000, "                   \
-    "\"rope_scaling\": {\"type\": \"yarn\", \"factor\": 16, \"beta_fast\": 32, \"beta_slow\": 1, "                     \
-    "\"original_max_position_embeddings\": 65536}, \"num_experts_per_tok\": 6, \"n_shared_experts\": 1, "              \
-    "\"scoring_func\": \"sqrtsoftplus\", \"topk_method\": \"noaux_tc\", \"norm_topk_prob\": true, "                    \
-    "\"routed_scaling_factor\": 1.5, \"sliding_window\": 128, \"index_head_dim\": 128, \"index_topk\": 512, "          \
+#define COMMON                                                                                     \
+    "\"vocab_size\": 129280, \"num_attention_heads\": 64, \"num_key_value_heads\": 1, "            \
+    "\"head_dim\": 512, "                                                                          \
+    "\"qk_rope_head_dim\": 64, \"o_groups\": 8, \"o_lora_rank\": 1024, \"hidden_act\": \"silu\", " \
+    "\"swiglu_limit\": 10.0, \"attention_bias\": false, \"tie_word_embeddings\": false, "          \
+    "\"max_position_embeddings\": 1048576, \"rope_theta\": 10000, \"compress_rope_theta\": "       \
+    "160000, "                                                                                     \
+    "\"rope_scaling\": {\"type\": \"yarn\", \"factor\": 16, \"beta_fast\": 32, \"beta_slow\": 1, " \
+    "\"original_max_position_embeddings\": 65536}, \"num_experts_per_tok\": 6, "                   \
+    "\"n_shared_experts\": 1, "                                                                    \
+    "\"scoring_func\": \"sqrtsoftplus\", \"topk_method\": \"noaux_tc\", \"norm_topk_prob\": "      \
+    "true, "                                                                                       \
+    "\"routed_scaling_factor\": 1.5, \"sliding_window\": 128, \"index_head_dim\": 128, "           \
+    "\"index_topk\": 512, "                                                                        \
     "\"hc_mult\": 4, \"hc_sinkhorn_iters\": 20, \"hc_eps\": 1e-6"
 
 /* %s: what differs between April and 0731. */
 static const char v4_json[] =
-    "{\"model_type\": \"deepseek_v4\", \"bos_token_id\": 0, \"eos_token_id\": 1, \"hidden_size\": 4096, "
-    "\"num_hidden_layers\": 43, \"num_hash_layers\": 3, \"q_lora_rank\": 1024, \"moe_intermediate_size\": 2048, "
-    "\"n_routed_experts\": 256, \"index_n_heads\": 64, \"rms_norm_eps\": 1e-6, \"num_nextn_predict_layers\": 1, "
-    "\"compress_ratios\": [0, 0, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, "
+    "{\"model_type\": \"deepseek_v4\", \"bos_token_id\": 0, \"eos_token_id\": 1, \"hidden_size\": "
+    "4096, "
+    "\"num_hidden_layers\": 43, \"num_hash_layers\": 3, \"q_lora_rank\": 1024, "
+    "\"moe_intermediate_size\": 2048, "
+    "\"n_routed_experts\": 256, \"index_n_heads\": 64, \"rms_norm_eps\": 1e-6, "
+    "\"num_nextn_predict_layers\": 1, "
+    "\"compress_ratios\": [0, 0, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, "
+    "4, 128, 4, 128, 4, "
     "128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4%s, " COMMON "}";
 static const char april[] = ", 0]";
-static const char july[] = ", 0, 0, 0], \"dspark_block_size\": 5, \"dspark_noise_token_id\": 128799, "
-                           "\"dspark_target_layer_ids\": [40, 41, 42], \"dspark_markov_rank\": 256";
+static const char july[] =
+    ", 0, 0, 0], \"dspark_block_size\": 5, \"dspark_noise_token_id\": 128799, "
+    "\"dspark_target_layer_ids\": [40, 41, 42], \"dspark_markov_rank\": 256";
 
 static const char v41_json[] =
-    "{\"model_type\": \"deepseek_v41\", \"bos_token_id\": 0, \"eos_token_id\": 1, \"pad_token_id\": 2, "
+    "{\"model_type\": \"deepseek_v41\", \"bos_token_id\": 0, \"eos_token_id\": 1, "
+    "\"pad_token_id\": 2, "
     "\"quantization_config\": {\"weight_block_size\": [32, 32]}, \"text_config\": {\"model_type\": "
-    "\"deepseek_v41_text\", \"hidden_size\": 5120, \"moe_intermediate_size\": 2304, \"num_hidden_layers\": 40, "
-    "\"q_lora_rank\": 1280, \"rms_norm_eps\": 1e-20, \"n_routed_experts\": 384, \"index_n_heads\": 32, "
-    "\"compress_ratios\": [0, 0, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, "
+    "\"deepseek_v41_text\", \"hidden_size\": 5120, \"moe_intermediate_size\": 2304, "
+    "\"num_hidden_layers\": 40, "
+    "\"q_lora_rank\": 1280, \"rms_norm_eps\": 1e-20, \"n_routed_experts\": 384, \"index_n_heads\": "
+    "32, "
+    "\"compress_ratios\": [0, 0, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1, 1, 1, 1, "
+    "1, 1, 1, 1, 1, 1, "
     "1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0], \"kv_source_layer_ids\": [2, 8, 14, 20], "
-    "\"index_source_layer_ids\": [2, 8, 14, 20, 24, 28, 32, 36], \"candidate_source_layer_id\": 20, "
+    "\"index_source_layer_ids\": [2, 8, 14, 20, 24, 28, 32, 36], \"candidate_source_layer_id\": "
+    "20, "
     "\"candidate_topk_blocks\": 2048, \"candidate_block_size\": 8, \"engram_layer_ids\": [1, 14], "
     "\"engram_num_embeddings\": [384006168, 384016682], \"engram_max_ngram_size\": 4, "
-    "\"engram_vocab_size\": 16000000, \"engram_n_heads\": 8, \"engram_head_dim\": 256, \"engram_pad_token_id\": 2, "
-    "\"engram_compressed_vocab_size\": 99092, \"num_nextn_predict_layers\": 3, \"dspark_block_size\": 5, "
-    "\"dspark_noise_token_id\": 128799, \"dspark_target_layer_ids\": [37, 38, 39], \"dspark_markov_rank\": 256, "
+    "\"engram_vocab_size\": 16000000, \"engram_n_heads\": 8, \"engram_head_dim\": 256, "
+    "\"engram_pad_token_id\": 2, "
+    "\"engram_compressed_vocab_size\": 99092, \"num_nextn_predict_layers\": 3, "
+    "\"dspark_block_size\": 5, "
+    "\"dspark_noise_token_id\": 128799, \"dspark_target_layer_ids\": [37, 38, 39], "
+    "\"dspark_markov_rank\": 256, "
     "\"dspark_n_routed_experts\": 128, \"dspark_num_experts_per_tok\": 3, " COMMON "}}";
 
 static void read_json(struct model_config *c, struct plan *p, const char *json)
@@ -83,9 +101,11 @@ static enum storage storage_of(const struct weight_slot *slot, const char *name)
         return FP8_ROWS;
     if (slot->klass == CLASS_IDS)
         return PLAIN_I64;
-    if (strstr(name, "hc_") || strstr(name, ".ape") || strstr(name, "gate.bias") || strstr(name, "_sink"))
+    if (strstr(name, "hc_") || strstr(name, ".ape") || strstr(name, "gate.bias") ||
+        strstr(name, "_sink"))
         return PLAIN_F32;
-    int is_fp8 = slot->field->klass == CLASS_ATTN || slot->field->klass == CLASS_SHARED || slot->klass == CLASS_ENGRAM;
+    int is_fp8 = slot->field->klass == CLASS_ATTN || slot->field->klass == CLASS_SHARED ||
+                 slot->klass == CLASS_ENGRAM;
     return is_fp8 || strstr(name, "indexer.wq_b") || strstr(name, "main_proj") ? FP8 : PLAIN_BF16;
 }
 
@@ -93,7 +113,8 @@ static int count_slot(void *context, const struct weight_slot *slot)
 {
     struct inventory *all = context;
     char name[WEIGHT_MAX_NAME];
-    int64_t rows = 1, cols = slot->dim[slot->n_dim - 1], n_part = weight_slot_is_stacked(slot) ? slot->dim[0] : 1;
+    int64_t rows = 1, cols = slot->dim[slot->n_dim - 1],
+            n_part = weight_slot_is_stacked(slot) ? slot->dim[0] : 1;
     for (int i = 0; i + 1 < slot->n_dim; i++)
         rows *= slot->dim[i];
     weight_slot_checkpoint_name(slot, 0, 0, name);
@@ -111,7 +132,8 @@ static int count_slot(void *context, const struct weight_slot *slot)
     return 0;
 }
 
-/* 69,187 tensors and 159,609,485,896 bytes with the April draft layer, which has 3,593,787,756 of them. */
+/* 69,187 tensors and 159,609,485,896 bytes with the April draft layer, which has 3,593,787,756 of
+ * them. */
 static void april_release(void **state)
 {
     (void)state;
@@ -136,7 +158,8 @@ static void april_release(void **state)
     struct inventory all = {.tile = 128};
     weights_each_slot(&c, &p, count_slot, &all);
     assert_int_equal(all.n_all, 159609485896 - 3593787756);
-    /* a block (22 plain and 8 FP8 tensors with scales, 256 x 3 experts with scales), and 9 around it with 2 scales */
+    /* a block (22 plain and 8 FP8 tensors with scales, 256 x 3 experts with scales), and 9 around
+     * it with 2 scales */
     assert_int_equal(all.n_tensor, 69187 - 1575);
 }
 
@@ -157,7 +180,8 @@ static void refresh_of_july(void **state)
     assert_int_equal(c.taps_inputs, 0);
 }
 
-/* 96,085 tensors and 510,286,023,000 bytes; vision, aligner and the biases of image tokens are not read. */
+/* 96,085 tensors and 510,286,023,000 bytes; vision, aligner and the biases of image tokens are not
+ * read. */
 static void release_of_september(void **state)
 {
     (void)state;
@@ -171,10 +195,17 @@ static void release_of_september(void **state)
     assert_int_equal(c.engram[0].prime[23], 16000463);
     for (int i = 0; i < 40; i++) {
         const struct layer_plan *r = &p.row[i];
-        int kv = i < 2 ? -1 : i < 8 ? 2 : i < 14 ? 8 : i < 20 ? 14 : 20, topk = i < 24 ? kv : i / 4 * 4;
+        int kv = i < 2    ? -1
+                 : i < 8  ? 2
+                 : i < 14 ? 8
+                 : i < 20 ? 14
+                          : 20,
+            topk = i < 24 ? kv : i / 4 * 4;
         assert_int_equal(r->kv_owner, kv);
         assert_int_equal(r->topk_owner, topk);
-        assert_int_equal(r->candidates, i == 20 ? CANDIDATES_MAKE : i > 20 && i == topk ? CANDIDATES_USE : CANDIDATES_NONE);
+        assert_int_equal(r->candidates, i == 20               ? CANDIDATES_MAKE
+                                        : i > 20 && i == topk ? CANDIDATES_USE
+                                                              : CANDIDATES_NONE);
         assert_int_equal(r->engram, i == 1 ? 0 : i == 14 ? 1 : -1);
         assert_int_equal(r->tap, i - 37 < 0 ? -1 : i - 37);
         assert_int_equal(r->rope, i < 2 ? ROPE_PLAIN : ROPE_COMPRESSED);
@@ -201,8 +232,8 @@ static void rotary_tables(void **state)
     static const struct {
         int i;
         double f;
-    } check[] = {{0, 1}, {1, .687656022}, {8, .05}, {15, .00363553858}, {16, .002265625}, {20, .000296977778},
-        {24, 1.953125e-05}, {31, 5.68052904e-07}};
+    } check[] = {{0, 1}, {1, .687656022}, {8, .05}, {15, .00363553858}, {16, .002265625},
+        {20, .000296977778}, {24, 1.953125e-05}, {31, 5.68052904e-07}};
     plan_rope_frequencies(&c, ROPE_COMPRESSED, f);
     for (size_t i = 0; i < sizeof check / sizeof *check; i++)
         assert_true(fabs((double)f[check[i].i] / check[i].f - 1) < 1e-7);
@@ -256,16 +287,22 @@ static void put_hash(struct dialect *d)
     gguf_put_numbers(&d->header, key(d, "engram.layer_ids"), GGUF_U32, layer, 2);
     gguf_put_numbers(&d->header, key(d, "engram.primes"), GGUF_U32, prime, 12);
     gguf_put_numbers(&d->header, key(d, "engram.multipliers"), GGUF_U64, multiplier, 8);
-    gguf_put_numbers(&d->header, key(d, "engram.token_map"), GGUF_U32, c->engram_map, (uint64_t)c->n_vocab);
+    gguf_put_numbers(
+        &d->header, key(d, "engram.token_map"), GGUF_U32, c->engram_map, (uint64_t)c->n_vocab);
 }
 
 static void put_shape(struct dialect *d, const char *name, int64_t rows, int64_t cols)
 {
-    struct gguf_tensor t = {.name = name, .ggml_type = 0, .n_dim = 2, .dim = {rows, cols}, .n_byte = (uint64_t)(rows * cols * 4)};
+    struct gguf_tensor t = {.name = name,
+        .ggml_type = 0,
+        .n_dim = 2,
+        .dim = {rows, cols},
+        .n_byte = (uint64_t)(rows * cols * 4)};
     gguf_put_tensor(&d->header, &t);
 }
 
-/* v41 spec 12.1: the checkpoint's names, 40 ratios, bases as integers, the original context as a float. */
+/* v41 spec 12.1: the checkpoint's names, 40 ratios, bases as integers, the original context as a
+ * float. */
 static void put_ds4(struct dialect *d)
 {
     const struct model_config *c = d->c;
@@ -301,7 +338,8 @@ static void put_ds4(struct dialect *d)
     put_f32(d, "swiglu_limit", 10);
     put_f32(d, "routed_scaling_factor", 1.5f);
     gguf_put_bool(&d->header, key(d, "norm_topk_prob"), 1);
-    gguf_put_numbers(&d->header, key(d, "compress_ratios"), GGUF_U32, c->compress_ratio, (uint64_t)c->n_layer);
+    gguf_put_numbers(
+        &d->header, key(d, "compress_ratios"), GGUF_U32, c->compress_ratio, (uint64_t)c->n_layer);
     put_layers(d, "kv_source_layer_ids", c->is_kv_source);
     put_layers(d, "index_source_layer_ids", c->is_index_source);
     put_f32(d, "rope_scaling.factor", 16);
@@ -415,7 +453,8 @@ static void toy_without_draft(struct model_config *c, struct arena *arena)
 }
 
 /* Writes a header with a function, reads it, and expects the configuration or the message. */
-static void expect_dialect(void (*put)(struct dialect *), const struct model_config *expected, const char *message)
+static void expect_dialect(
+    void (*put)(struct dialect *), const struct model_config *expected, const char *message)
 {
     struct dialect d = {.c = expected};
     struct buf b = {0};

@@ -1,4 +1,5 @@
-/* test_convert.c: toy models as checkpoint folders, opened, converted, opened again; interrupted, damaged, refused. */
+/* test_convert.c: toy models as checkpoint folders, opened, converted, opened again; interrupted,
+ * damaged, refused. */
 #include "convert/convert.h"
 
 #include "base/buf.h"
@@ -81,7 +82,8 @@ static void plain_models_survive(void **state)
         struct place p;
         start(&p, is_v41, TOY_F32, is_v41 ? 3 : 1);
         expect_model(p.in, p.toy, 0);
-        struct convert_report r = convert(&(struct convert_options){.input = p.in, .output = p.out, .verifies = 1});
+        struct convert_report r =
+            convert(&(struct convert_options){.input = p.in, .output = p.out, .verifies = 1});
         assert_int_equal(r.n_exact, r.n_tensor);
         assert_true(r.largest_error == 0);
         expect_model(p.out, p.toy, 0);
@@ -89,7 +91,8 @@ static void plain_models_survive(void **state)
     }
 }
 
-/* FP8, FP4 and BF16 lose precision once, when the folder is written; the conversion loses nothing. */
+/* FP8, FP4 and BF16 lose precision once, when the folder is written; the conversion loses nothing.
+ */
 static void native_formats_survive(void **state)
 {
     (void)state;
@@ -97,7 +100,8 @@ static void native_formats_survive(void **state)
         struct place p;
         start(&p, is_v41, TOY_NATIVE, 2);
         expect_model(p.in, p.toy, 0.13);
-        struct convert_report r = convert(&(struct convert_options){.input = p.in, .output = p.out, .verifies = 1});
+        struct convert_report r =
+            convert(&(struct convert_options){.input = p.in, .output = p.out, .verifies = 1});
         assert_true(r.largest_error == 0);
         struct model_file *file = open_model(p.in);
         struct model_file_info info;
@@ -109,7 +113,8 @@ static void native_formats_survive(void **state)
         file = open_model(p.out);
         model_file_info(file, &info);
         assert_int_equal(info.weights->layer[3].ffn_up_exps.type, DT_MXFP4);
-        assert_int_equal(info.weights->layer[3].attn_q_b.type, is_v41 ? DT_FP8_TILE32 : DT_FP8_TILE128);
+        assert_int_equal(
+            info.weights->layer[3].attn_q_b.type, is_v41 ? DT_FP8_TILE32 : DT_FP8_TILE128);
         if (is_v41)
             assert_int_equal(info.weights->layer[1].engram_embd.type, DT_FP8_PACK32);
         model_file_close(file);
@@ -122,8 +127,12 @@ static void formats_are_chosen_by_class(void **state)
     (void)state;
     struct place p;
     start(&p, 0, TOY_F32, 1);
-    struct convert_options o = {.input = p.in, .output = p.out, .name = "renamed", .verifies = 1,
-        .types = {"all=Q8_0", "experts=mxfp4", "embed=BF16", "router=keep"}, .n_type = 4};
+    struct convert_options o = {.input = p.in,
+        .output = p.out,
+        .name = "renamed",
+        .verifies = 1,
+        .types = {"all=Q8_0", "experts=mxfp4", "embed=BF16", "router=keep"},
+        .n_type = 4};
     struct convert_report r = convert(&o);
     assert_true(r.largest_error > 0.01 && r.largest_error < 0.2);
     assert_non_null(strstr(r.worst, "exps"));
@@ -158,7 +167,8 @@ static void wrong_choices_are_refused(void **state)
     struct place p;
     start(&p, 0, TOY_F32, 1);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct convert_options o = {.input = p.in, .output = p.out, .types = {cases[i].type}, .n_type = 1};
+        struct convert_options o = {
+            .input = p.in, .output = p.out, .types = {cases[i].type}, .n_type = 1};
         struct convert_report r;
         struct err e = {0};
         assert_int_equal(convert_run(&o, &r, &e), -1);
@@ -176,7 +186,8 @@ struct stopper {
     volatile int is_cancelled;
 };
 
-static void count_down(void *context, const char *what, const char *name, uint64_t done, uint64_t total)
+static void count_down(
+    void *context, const char *what, const char *name, uint64_t done, uint64_t total)
 {
     struct stopper *s = context;
     assert_true(done <= total && *name);
@@ -216,7 +227,10 @@ static void interrupted_conversions_go_on(void **state)
     struct buf whole = read_file(p.out);
     unlink(p.out);
     struct stopper s = {.n_left = 100};
-    struct convert_options o = {.input = p.in, .output = p.out, .progress = count_down, .progress_context = &s,
+    struct convert_options o = {.input = p.in,
+        .output = p.out,
+        .progress = count_down,
+        .progress_context = &s,
         .is_cancelled = &s.is_cancelled};
     struct convert_report r;
     struct err e = {0};
@@ -297,20 +311,29 @@ static void bad_checkpoints_are_named(void **state)
     static const struct {
         const char *file, *old, *new, *message;
     } cases[] = {
-        {"config.json", "\"hidden_size\": 64", "\"hidden_size\": 32", "tensor embed.weight: found F32 [101, 64], expected [101, 32]"},
+        {"config.json", "\"hidden_size\": 64", "\"hidden_size\": 32",
+            "tensor embed.weight: found F32 [101, 64], expected [101, 32]"},
         {"config.json", "\"hidden_size\"", "\"hiddenXsize\"", "key hidden_size is missing"},
-        {"config.json", "\"n_routed_experts\": 16", "\"n_routed_experts\": 17", "tensor layers.0.ffn.gate.weight: found F32 [16, 64], expected [17, 64]"},
+        {"config.json", "\"n_routed_experts\": 16", "\"n_routed_experts\": 17",
+            "tensor layers.0.ffn.gate.weight: found F32 [16, 64], expected [17, 64]"},
         {"config.json", "\"n_routed_experts\": 16", "\"n_routed_experts\": 02", "not JSON"},
         {"config.json", "deepseek_v4", "deepseek_v9", "architecture is deepseek_v9"},
-        {"config.json", "\"sliding_window\": 128", "\"sliding_window\": -12", "window is -12, expected 1 to 65536"},
-        {"config.json", "\"sliding_window\": 128", "\"sliding_window\": 1.5", "sliding_window is 1.5, expected a whole number"},
-        {"config.json", "\"sliding_window\": 128", "\"sliding_window\": [1]", "sliding_window is a list, expected a number"},
-        {"config.json", "\"sliding_window\": 128", "\"sliding_window\": \"a\"", "sliding_window is neither a number nor a list"},
+        {"config.json", "\"sliding_window\": 128", "\"sliding_window\": -12",
+            "window is -12, expected 1 to 65536"},
+        {"config.json", "\"sliding_window\": 128", "\"sliding_window\": 1.5",
+            "sliding_window is 1.5, expected a whole number"},
+        {"config.json", "\"sliding_window\": 128", "\"sliding_window\": [1]",
+            "sliding_window is a list, expected a number"},
+        {"config.json", "\"sliding_window\": 128", "\"sliding_window\": \"a\"",
+            "sliding_window is neither a number nor a list"},
         {"config.json", "silu", "gelu", "hidden_act is gelu, expected silu"},
-        {"config.json", "\"norm_topk_prob\": true", "\"norm_topk_prob\":    0", "norm_topk_prob is 0, expected 1"},
-        {"model.safetensors", "layers.3.ffn.experts.9.w2.weight", "layers.3.ffn.experts.9.w2.height",
+        {"config.json", "\"norm_topk_prob\": true", "\"norm_topk_prob\":    0",
+            "norm_topk_prob is 0, expected 1"},
+        {"model.safetensors", "layers.3.ffn.experts.9.w2.weight",
+            "layers.3.ffn.experts.9.w2.height",
             "tensor layers.3.ffn.experts.9.w2.weight is missing"},
-        {"model.safetensors", "layers.3.attn.wkv.weight", "layers.3.attn.wkv.height", "tensor layers.3.attn.wkv.weight is missing"},
+        {"model.safetensors", "layers.3.attn.wkv.weight", "layers.3.attn.wkv.height",
+            "tensor layers.3.attn.wkv.weight is missing"},
         {"model.safetensors", "\"layers.2.attn_norm.weight\": {\"dtype\": \"F32\", \"shape\": [64]",
             "\"layers.2.attn_norm.weight\": {\"dtype\": \"I32\", \"shape\": [64]",
             "tensor layers.2.attn_norm.weight: found I32, expected a floating-point format"},
@@ -337,20 +360,24 @@ static void bad_values_are_named(void **state)
     int32_t *ids = p.toy->weights.layer[1].ffn_gate_tid2eid.data;
     ids[7 * 3 + 1] = 16;
     assert_int_equal(toy_folder_write(p.toy, p.in, TOY_F32, 1, &e), 0);
-    expect_refusal(p.in, "tensor blk.1.ffn_gate_tid2eid.weight: token 7 is sent to expert 16 of 16");
+    expect_refusal(
+        p.in, "tensor blk.1.ffn_gate_tid2eid.weight: token 7 is sent to expert 16 of 16");
     ids[7 * 3 + 1] = 3;
     float *norm = p.toy->weights.layer[1].attn_norm.data;
     float *matrix = p.toy->weights.layer[2].ffn_gate_inp.data;
     matrix[64] = INFINITY;
     assert_int_equal(toy_folder_write(p.toy, p.in, TOY_F32, 1, &e), 0);
-    assert_int_equal(convert_run(&(struct convert_options){.input = p.in, .output = p.out}, &r, &e), -1);
-    assert_string_equal(e.text, "tensor blk.2.ffn_gate_inp.weight: row 1 holds a value or a scale that is not a number");
+    assert_int_equal(
+        convert_run(&(struct convert_options){.input = p.in, .output = p.out}, &r, &e), -1);
+    assert_string_equal(e.text,
+        "tensor blk.2.ffn_gate_inp.weight: row 1 holds a value or a scale that is not a number");
     matrix[64] = 0;
     norm[5] = NAN;
     assert_int_equal(toy_folder_write(p.toy, p.in, TOY_F32, 1, &e), 0);
     struct convert_options o = {.input = p.in, .output = p.out, .types = {"norm=F16"}, .n_type = 1};
     assert_int_equal(convert_run(&o, &r, &e), -1);
-    assert_string_equal(e.text, "tensor blk.1.attn_norm.weight: row 0 holds a value or a scale that is not a number");
+    assert_string_equal(e.text,
+        "tensor blk.1.attn_norm.weight: row 0 holds a value or a scale that is not a number");
     stop(&p);
 }
 

@@ -1,4 +1,5 @@
-/* test_gguf.c: what is written is read back; what is damaged is refused without touching a byte outside the file. */
+/* test_gguf.c: what is written is read back; what is damaged is refused without touching a byte
+ * outside the file. */
 #include "format/gguf.h"
 #include "format/gguf_write.h"
 
@@ -38,7 +39,11 @@ static void build(struct buf *out, int n_part, int part)
     gguf_put_texts(&h, "texts", texts, 2);
     for (int i = 0; i < 3; i++) {
         snprintf(name, sizeof name, "part%d.t%d", part, i);
-        struct gguf_tensor t = {.name = name, .ggml_type = i == 2 ? 8 : 0, .n_dim = 2, .dim = {2, 32}, .n_byte = i == 2 ? 68 : 256};
+        struct gguf_tensor t = {.name = name,
+            .ggml_type = i == 2 ? 8 : 0,
+            .n_dim = 2,
+            .dim = {2, 32},
+            .n_byte = i == 2 ? 68 : 256};
         gguf_put_tensor(&h, &t);
     }
     assert_int_equal(gguf_header_bytes(&h, out, NULL, NULL), 0);
@@ -111,7 +116,8 @@ static void refuses_every_truncation(void **state)
     (void)state;
     struct buf b = {0};
     build(&b, 1, 0);
-    for (size_t n = 0; n + 28 < b.n_byte; n++) { /* the last 28 bytes are padding of the last tensor */
+    for (size_t n = 0; n + 28 < b.n_byte;
+         n++) { /* the last 28 bytes are padding of the last tensor */
         struct buf cut = {0};
         struct gguf *file;
         struct err e = {0};
@@ -141,7 +147,8 @@ static uint64_t read_everything(const struct gguf *file)
     return sum;
 }
 
-/* Every byte set to several values: opening may succeed or fail, and everything that it offers can be read. */
+/* Every byte set to several values: opening may succeed or fail, and everything that it offers can
+ * be read. */
 static void survives_every_changed_byte(void **state)
 {
     (void)state;
@@ -179,20 +186,29 @@ static void says_what_is_wrong(void **state)
         {"magic", "does not start with GGUF", "GGUF", 4, 0, 'X', 1},
         {"version 1", "GGUF version 1, expected 2 or 3", "GGUF", 4, 4, 1, 4},
         {"big endian", "big-endian file", "GGUF", 4, 4, 0x03000000, 4},
-        {"many tensors", "a tensor's name has 0 bytes, expected 1 to 511", "GGUF", 4, 8, 1ull << 60, 8},
+        {"many tensors", "a tensor's name has 0 bytes, expected 1 to 511", "GGUF", 4, 8, 1ull << 60,
+            8},
         {"many keys", "", "GGUF", 4, 16, UINT64_MAX, 8},
         {"value type", "key u32: value type 13", "u32", 3, 3, 13, 4},
         {"nested array", "key numbers: value type 9 in an array", "numbers", 7, 11, 9, 4},
         {"long array", "file ends inside its metadata", "numbers", 7, 15, UINT64_MAX, 8},
-        {"long name", "file ends inside its list of tensors", "part0.t0", 8, (size_t)-8, 1ull << 40, 8},
-        {"no dimension", "tensor part0.t0 has 0 dimensions, expected 1 to 4", "part0.t0", 8, 8, 0, 4},
+        {"long name", "file ends inside its list of tensors", "part0.t0", 8, (size_t)-8, 1ull << 40,
+            8},
+        {"no dimension", "tensor part0.t0 has 0 dimensions, expected 1 to 4", "part0.t0", 8, 8, 0,
+            4},
         {"dimension 0", "tensor part0.t0: a dimension is 0", "part0.t0", 8, 12, 0, 8},
-        {"dimension", "tensor part0.t0: a dimension is 18446744073709551615", "part0.t0", 8, 12, UINT64_MAX, 8},
-        {"product", "tensor part0.t0: its shape does not fit the blocks of F32", "part0.t0", 8, 12, 1ull << 62, 8},
-        {"block", "tensor part0.t2: its shape does not fit the blocks of Q8_0", "part0.t2", 8, 12, 31, 8},
-        {"size", "tensor part0.t0: 4294967296 bytes at offset 0 of 608", "part0.t0", 8, 12, 1ull << 29, 8},
-        {"offset", "tensor part0.t1: offset 255, expected a multiple of 32 up to 608", "part0.t1", 8, 32, 255, 8},
-        {"far", "tensor part0.t1: offset 9223372036854775808, expected", "part0.t1", 8, 32, 1ull << 63, 8},
+        {"dimension", "tensor part0.t0: a dimension is 18446744073709551615", "part0.t0", 8, 12,
+            UINT64_MAX, 8},
+        {"product", "tensor part0.t0: its shape does not fit the blocks of F32", "part0.t0", 8, 12,
+            1ull << 62, 8},
+        {"block", "tensor part0.t2: its shape does not fit the blocks of Q8_0", "part0.t2", 8, 12,
+            31, 8},
+        {"size", "tensor part0.t0: 4294967296 bytes at offset 0 of 608", "part0.t0", 8, 12,
+            1ull << 29, 8},
+        {"offset", "tensor part0.t1: offset 255, expected a multiple of 32 up to 608", "part0.t1",
+            8, 32, 255, 8},
+        {"far", "tensor part0.t1: offset 9223372036854775808, expected", "part0.t1", 8, 32,
+            1ull << 63, 8},
         {"overlap", "tensors part0.t0 and part0.t1 share bytes", "part0.t1", 8, 32, 224, 8},
         {"twice", "tensor part0.t1 stands there twice", "part0.t0", 8, 7, '1', 1},
         {"key twice", "key i32 stands there twice", "u32", 3, 0, 'i', 1},

@@ -1,4 +1,5 @@
-/* test_safetensors.c: single files, shards with an index, and every way in which a header can lie. */
+/* test_safetensors.c: single files, shards with an index, and every way in which a header can lie.
+ */
 #include "format/safetensors.h"
 
 #include "base/buf.h"
@@ -15,10 +16,11 @@
 
 #include <cmocka.h>
 
-static const char good[] = "{\"__metadata__\": {\"format\": \"pt\"}, \"b\": {\"dtype\": \"F32\", \"shape\": [2, 3], "
-                           "\"data_offsets\": [0, 24]}, \"a\": {\"dtype\": \"F8_E4M3\", \"shape\": [5], "
-                           "\"data_offsets\": [24, 29]}, \"scalar\": {\"dtype\": \"I64\", \"shape\": [], "
-                           "\"data_offsets\": [32, 40]}}";
+static const char good[] =
+    "{\"__metadata__\": {\"format\": \"pt\"}, \"b\": {\"dtype\": \"F32\", \"shape\": [2, 3], "
+    "\"data_offsets\": [0, 24]}, \"a\": {\"dtype\": \"F8_E4M3\", \"shape\": [5], "
+    "\"data_offsets\": [24, 29]}, \"scalar\": {\"dtype\": \"I64\", \"shape\": [], "
+    "\"data_offsets\": [32, 40]}}";
 
 static void build(struct buf *b, const char *header, size_t n_data)
 {
@@ -38,7 +40,8 @@ static void reads_a_file(void **state)
     uint64_t n;
     build(&b, good, 40);
     assert_int_equal(safetensors_open_bytes(&st, b.data, b.n_byte, &e), 0);
-    const struct safetensors_entry *all = safetensors_entries(st, &n), *t = safetensors_find(st, "b");
+    const struct safetensors_entry *all = safetensors_entries(st, &n),
+                                   *t = safetensors_find(st, "b");
     assert_int_equal(n, 3);
     assert_string_equal(all[0].name, "a");
     assert_int_equal(t->type, ST_F32);
@@ -114,20 +117,29 @@ static void says_what_is_wrong(void **state)
         {"{\"a\": {\"dtype\": \"F32\", \"shape\": [1,1,1,1,1,1,1,1,1]}}", "shape is no list"},
         {"{\"a\": {\"dtype\": \"F32\", \"shape\": [-1]}}", "dimension 0 is negative or too large"},
         {"{\"a\": {\"dtype\": \"F32\", \"shape\": [1.5]}}", "dimension 0 is negative or too large"},
-        {"{\"a\": {\"dtype\": \"F32\", \"shape\": [99999999999999999999]}}", "dimension 0 is negative or too large"},
-        {"{\"a\": {\"dtype\": \"F32\", \"shape\": [4611686018427387904, 4]}}", "dimension 0 is negative or too large"},
-        {"{\"a\": {\"dtype\": \"F32\", \"shape\": [4294967296, 4294967296]}}", "dimension 1 is negative or too large"},
+        {"{\"a\": {\"dtype\": \"F32\", \"shape\": [99999999999999999999]}}",
+            "dimension 0 is negative or too large"},
+        {"{\"a\": {\"dtype\": \"F32\", \"shape\": [4611686018427387904, 4]}}",
+            "dimension 0 is negative or too large"},
+        {"{\"a\": {\"dtype\": \"F32\", \"shape\": [4294967296, 4294967296]}}",
+            "dimension 1 is negative or too large"},
         {"{\"a\": {\"dtype\": \"F32\", \"shape\": [1]}}", "data_offsets are not two numbers"},
-        {"{\"a\": {\"dtype\": \"F32\", \"shape\": [1], \"data_offsets\": [0, 4, 8]}}", "data_offsets are not two numbers"},
-        {"{\"a\": {\"dtype\": \"F32\", \"shape\": [1], \"data_offsets\": [0, 8]}}", "8 bytes of data, its shape takes 4"},
-        {"{\"a\": {\"dtype\": \"F32\", \"shape\": [1], \"data_offsets\": [4, 0]}}", "data at bytes 4 to 0 of 40"},
-        {"{\"a\": {\"dtype\": \"F32\", \"shape\": [1], \"data_offsets\": [40, 44]}}", "data at bytes 40 to 44 of 40"},
-        {"{\"a\": {\"dtype\": \"F32\", \"shape\": [1], \"data_offsets\": [-4, 0]}}", "data at bytes -4 to 0"},
+        {"{\"a\": {\"dtype\": \"F32\", \"shape\": [1], \"data_offsets\": [0, 4, 8]}}",
+            "data_offsets are not two numbers"},
+        {"{\"a\": {\"dtype\": \"F32\", \"shape\": [1], \"data_offsets\": [0, 8]}}",
+            "8 bytes of data, its shape takes 4"},
+        {"{\"a\": {\"dtype\": \"F32\", \"shape\": [1], \"data_offsets\": [4, 0]}}",
+            "data at bytes 4 to 0 of 40"},
+        {"{\"a\": {\"dtype\": \"F32\", \"shape\": [1], \"data_offsets\": [40, 44]}}",
+            "data at bytes 40 to 44 of 40"},
+        {"{\"a\": {\"dtype\": \"F32\", \"shape\": [1], \"data_offsets\": [-4, 0]}}",
+            "data at bytes -4 to 0"},
         {"{\"a\": {\"dtype\": \"F32\", \"shape\": [2], \"data_offsets\": [0, 8]}, "
          "\"b\": {\"dtype\": \"F32\", \"shape\": [1], \"data_offsets\": [4, 8]}}",
             "tensors a and b share bytes"},
         {"{\"a\": {\"dtype\": \"\xff\", \"shape\": [2], \"data_offsets\": [0, 8]}}", "not JSON"},
-        {"{\"a\": [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]}", "not JSON"},
+        {"{\"a\": [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]}",
+            "not JSON"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct buf b = {0};
@@ -169,7 +181,8 @@ static void put_shard(struct folder *f, const char *name, const char *tensor)
 {
     struct buf b = {0};
     char header[128];
-    snprintf(header, sizeof header, "{\"%s\": {\"dtype\": \"F32\", \"shape\": [1], \"data_offsets\": [0, 4]}}", tensor);
+    snprintf(header, sizeof header,
+        "{\"%s\": {\"dtype\": \"F32\", \"shape\": [1], \"data_offsets\": [0, 4]}}", tensor);
     build(&b, header, 4);
     put(f, name, b.data, b.n_byte);
     buf_free(&b);

@@ -1,4 +1,5 @@
-/* fuzz_config_json.c: any text as a config.json; what is accepted must give a plan, rotary tables and a list of tensors. */
+/* fuzz_config_json.c: any text as a config.json; what is accepted must give a plan, rotary tables
+ * and a list of tensors. */
 #include "model/config_read.h"
 #include "model/plan.h"
 #include "model/weights_table.h"

@@ -54,10 +54,23 @@ void toy_values(const char *name, int64_t n, int64_t n_col, float *out)
 
 static void set_common(struct model_config *c)
 {
-    *c = (struct model_config){.n_context = 1048576, .eos_id = 1, .pad_id = 2, .hc_mult = 4, .hc_iters = 20,
-        .hc_eps = 1e-6f, .rope_theta = 10000, .compress_rope_theta = 160000, .yarn_factor = 16, .yarn_beta_fast = 32,
-        .yarn_beta_slow = 1, .yarn_original_context = 65536, .swiglu_limit = 10, .routed_scale = 1.5f,
-        .candidate_source = -1, .temperature = 1, .top_p = 1};
+    *c = (struct model_config){.n_context = 1048576,
+        .eos_id = 1,
+        .pad_id = 2,
+        .hc_mult = 4,
+        .hc_iters = 20,
+        .hc_eps = 1e-6f,
+        .rope_theta = 10000,
+        .compress_rope_theta = 160000,
+        .yarn_factor = 16,
+        .yarn_beta_fast = 32,
+        .yarn_beta_slow = 1,
+        .yarn_original_context = 65536,
+        .swiglu_limit = 10,
+        .routed_scale = 1.5f,
+        .candidate_source = -1,
+        .temperature = 1,
+        .top_p = 1};
     for (int i = 0; i < 16; i++)
         c->draft_temperature[i] = 1;
 }
@@ -192,7 +205,8 @@ static int fill_slot(void *context, const struct weight_slot *slot)
 {
     struct filling *f = context;
     struct tensor *t = weight_slot_tensor(f->weights, slot);
-    int64_t d[3] = {slot->dim[0], slot->n_dim > 1 ? slot->dim[1] : 0, slot->n_dim > 2 ? slot->dim[2] : 0};
+    int64_t d[3] = {
+        slot->dim[0], slot->n_dim > 1 ? slot->dim[1] : 0, slot->n_dim > 2 ? slot->dim[2] : 0};
     *t = tensor_of(slot->klass == CLASS_IDS ? DT_I32 : DT_F32, NULL, d[0], d[1], d[2], 0);
     int64_t n = tensor_n_value(t), n_part = weight_slot_is_stacked(slot) ? d[0] : 1;
     char name[WEIGHT_MAX_NAME];

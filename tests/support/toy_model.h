@@ -1,5 +1,6 @@
-/* toy_model.h: the two toy models of the specifications, in memory, every weight a hash of its checkpoint name.
- * v4 spec appendix F, v41 spec appendix B. All matrices are F32 (expert numbers of the token router I32). */
+/* toy_model.h: the two toy models of the specifications, in memory, every weight a hash of its
+ * checkpoint name. v4 spec appendix F, v41 spec appendix B. All matrices are F32 (expert numbers of
+ * the token router I32). */
 #ifndef TESTS_SUPPORT_TOY_MODEL_H
 #define TESTS_SUPPORT_TOY_MODEL_H
 
@@ -11,8 +12,8 @@ struct toy_model {
     struct model_weights weights;
 };
 
-/* Everything lives in the arena. NULL when there is no memory or the model contradicts itself (*e says how). The toy V4
- * has no draft stages, the toy V4.1 has three. */
+/* Everything lives in the arena. NULL when there is no memory or the model contradicts itself (*e
+ * says how). The toy V4 has no draft stages, the toy V4.1 has three. */
 struct toy_model *toy_v4(struct arena *arena, struct err *e);
 struct toy_model *toy_v41(struct arena *arena, struct err *e);
 

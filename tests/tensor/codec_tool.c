@@ -22,7 +22,8 @@ static uint8_t *read_all(size_t *n_byte)
 static int decode(enum dtype type, int64_t n_row, int64_t n_col, uint8_t *bytes, size_t n_byte)
 {
     struct tensor t = tensor_of(type, bytes, n_row, n_col, 0, 0);
-    int64_t data = tensor_data_bytes(type, t.n_dim, t.dim), scale = tensor_scale_bytes(type, t.n_dim, t.dim);
+    int64_t data = tensor_data_bytes(type, t.n_dim, t.dim),
+            scale = tensor_scale_bytes(type, t.n_dim, t.dim);
     if (data < 0 || scale < 0 || (size_t)(data + scale) != n_byte)
         return 1;
     t.scale = bytes + data;

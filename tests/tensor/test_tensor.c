@@ -1,4 +1,5 @@
-/* test_tensor.c: shapes, views and sizes; encoders with scales of their own. Values of every format: test_codec.py. */
+/* test_tensor.c: shapes, views and sizes; encoders with scales of their own. Values of every
+ * format: test_codec.py. */
 #include "tensor/encode.h"
 #include "tensor/round.h"
 #include "tensor/tensor.h"
@@ -70,8 +71,10 @@ static void sizes_refuse_what_cannot_be(void **state)
         {DT_F32, 5, {1, 1, 1, 1}, -1, 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        assert_int_equal(tensor_data_bytes(cases[i].type, cases[i].n_dim, cases[i].dim), cases[i].data);
-        assert_int_equal(tensor_scale_bytes(cases[i].type, cases[i].n_dim, cases[i].dim), cases[i].scale);
+        assert_int_equal(
+            tensor_data_bytes(cases[i].type, cases[i].n_dim, cases[i].dim), cases[i].data);
+        assert_int_equal(
+            tensor_scale_bytes(cases[i].type, cases[i].n_dim, cases[i].dim), cases[i].scale);
     }
 }
 
@@ -81,7 +84,8 @@ static void slices_are_views(void **state)
     float values[4 * 3 * 2];
     for (int i = 0; i < 24; i++)
         values[i] = (float)i;
-    struct tensor t = tensor_of(DT_F32, values, 4, 3, 2, 0), s = tensor_slice(&t, 1, 2), m = tensor_matrix(&t, 3);
+    struct tensor t = tensor_of(DT_F32, values, 4, 3, 2, 0), s = tensor_slice(&t, 1, 2),
+                  m = tensor_matrix(&t, 3);
     assert_int_equal(s.dim[0], 2);
     assert_ptr_equal(s.data, values + 6);
     assert_int_equal(m.n_dim, 2);
@@ -146,7 +150,8 @@ static void tiles_keep_what_fp8_can_hold(void **state)
     for (int r = 0; r < ROWS; r++) {
         tensor_decode(&t, r, 0, COLS, out);
         for (int c = 0; c < COLS; c++)
-            assert_true(fabsf(out[c] - values[r * COLS + c]) <= fabsf(values[r * COLS + c]) / 16 + 1e-4f);
+            assert_true(
+                fabsf(out[c] - values[r * COLS + c]) <= fabsf(values[r * COLS + c]) / 16 + 1e-4f);
     }
     struct tensor below = tensor_slice(&t, 32, 5);
     tensor_decode(&below, 4, 3, 10, out);
@@ -161,7 +166,8 @@ static void encoders_exist_where_promised(void **state)
     float zeros[256] = {0};
     uint8_t out[1024];
     for (int i = 0; i < N_DTYPE; i++) {
-        int is_written = i == DT_F32 || i == DT_F16 || i == DT_BF16 || i == DT_Q8_0 || i == DT_Q4_K || i == DT_Q2_K || i == DT_MXFP4;
+        int is_written = i == DT_F32 || i == DT_F16 || i == DT_BF16 || i == DT_Q8_0 ||
+                         i == DT_Q4_K || i == DT_Q2_K || i == DT_MXFP4;
         assert_int_equal(tensor_encode((enum dtype)i, zeros, 256, out), is_written ? 0 : -1);
     }
 }
