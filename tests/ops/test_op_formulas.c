@@ -112,25 +112,25 @@ static void judge_attend(struct judge *j, const void *args)
     }
 }
 
+static double pool_channel(const struct op_pool *a, int64_t slot, int64_t pos, int64_t c)
+{
+    int64_t ring = a->kv->dim[1];
+    double sum = 0, weight = 0;
+    for (int64_t t = pos - (1 + a->overlap) * a->ratio + 1; t <= pos; t++) {
+        int64_t column = a->overlap && t > pos - a->ratio ? a->y->dim[1] + c : c;
+        double e = t < 0 ? 0 : exp(at(a->score, slot * ring + t % ring, column));
+        sum += t < 0 ? 0 : e * at(a->kv, slot * ring + t % ring, column);
+        weight += e;
+    }
+    return sum / weight;
+}
+
 static void judge_pool(struct judge *j, const void *args)
 {
     const struct op_pool *a = args;
-    int64_t ring = a->kv->dim[1], d = a->y->dim[1];
-    for (int64_t r = 0; r < a->y->dim[0]; r++) {
-        int64_t slot = int_at(a->slot, 0, r), pos = int_at(a->pos, 0, r);
-        for (int64_t c = 0; c < d; c++) {
-            double sum = 0, weight = 0;
-            for (int64_t t = pos - (1 + a->overlap) * a->ratio + 1; t <= pos; t++) {
-                int64_t column = a->overlap && t > pos - a->ratio ? d + c : c;
-                if (t < 0)
-                    continue;
-                double e = exp(at(a->score, slot * ring + t % ring, column));
-                sum += e * at(a->kv, slot * ring + t % ring, column);
-                weight += e;
-            }
-            compare(j, at(a->y, r, c), sum / weight, 1);
-        }
-    }
+    for (int64_t r = 0; r < a->y->dim[0]; r++)
+        for (int64_t c = 0; c < a->y->dim[1]; c++)
+            compare(j, at(a->y, r, c), pool_channel(a, int_at(a->slot, 0, r), int_at(a->pos, 0, r), c), 1);
 }
 
 static void judge_router(struct judge *j, const void *args)

@@ -70,22 +70,6 @@ static int64_t min64(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* q . key for n keys, whose numbers begin at `first`. */
-static void score_block(struct cpu *lane, const struct heads *h, const float *const *key, int64_t first, int64_t n)
-{
-    for (int64_t i = 0; i < n; i += 2) {
-        const float *pair[2] = {key[i], key[min64(i + 1, n - 1)]};
-        for (int64_t j = 0; j < h->n; j += 3) {
-            const float *q[3] = {h->q[j], h->q[min64(j + 1, h->n - 1)], h->q[min64(j + 2, h->n - 1)]};
-            float dot[6];
-            lane->micro->dots(q, pair, h->d, dot);
-            for (int64_t e = 0; e < 6; e++)
-                if (j + e / 2 < h->n && i + e % 2 < n)
-                    h->score[j + e / 2][first + i + e % 2] = dot[e];
-        }
-    }
-}
-
 static void add_block(struct cpu *lane, const struct heads *h, const float *const *key, int64_t first, int64_t n)
 {
     for (int64_t j = 0; j < h->n; j += 4) {
@@ -146,7 +130,9 @@ static void run_item(struct cpu *lane, const struct attend_job *j, int64_t item)
         return;
     for (int64_t k = 0; k < n_key; k += KEY_BLOCK) {
         load_keys(lane, &list, k, min64(KEY_BLOCK, n_key - k), h.decoded, key);
-        score_block(lane, &h, key, k, min64(KEY_BLOCK, n_key - k));
+        struct cpu_dots dots = {.q = h.q, .key = key, .n_q = h.n, .n_key = min64(KEY_BLOCK, n_key - k), .d = h.d,
+            .stride = n_key, .out = h.score[0] + k};
+        cpu_dot_all(lane, &dots);
     }
     for (int64_t i = 0; i < h.n; i++) {
         for (int64_t k = 0; k < n_key; k++)

@@ -48,6 +48,14 @@ void cpu_matmul_all(struct cpu *c, struct cpu_matmul *m); /* all outputs, split 
 /* Pointers to n rows of F32, `offset` values into each; NULL: failed. */
 const float **cpu_rows(struct cpu *c, const struct tensor *t, int64_t n, int64_t offset);
 
+/* out[i * stride + k] = q[i] . key[k], d values each. */
+struct cpu_dots {
+    const float *const *q, *const *key;
+    int64_t n_q, n_key, d, stride;
+    float *out;
+};
+void cpu_dot_all(struct cpu *lane, const struct cpu_dots *s);
+
 /* Rows of a cache as floats: where they lie, or decoded into scratch. NULL: failed. */
 const float *cpu_cache_row(struct cpu *lane, const struct tensor *t, int64_t row, float *decoded);
 

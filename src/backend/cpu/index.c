@@ -27,24 +27,6 @@ struct score_job {
     float *score;
 };
 
-static void dot_pairs(struct cpu *lane, const struct score_job *j, const float *const *key, int64_t n, float *dot)
-{
-    int64_t n_head = j->q->dim[1], d = j->q->dim[2];
-    for (int64_t h = 0; h < n_head; h += 3) {
-        const float *q[3];
-        for (int64_t i = 0; i < 3; i++)
-            q[i] = ref_row(j->q, j->r * n_head + min64(h + i, n_head - 1));
-        for (int64_t i = 0; i < n; i += 2) {
-            const float *pair[2] = {key[i], key[min64(i + 1, n - 1)]};
-            float out[6];
-            lane->micro->dots(q, pair, d, out);
-            for (int64_t e = 0; e < 6; e++)
-                if (h + e / 2 < n_head)
-                    dot[(h + e / 2) * KEY_BLOCK + min64(i + e % 2, n - 1)] = out[e];
-        }
-    }
-}
-
 /* Items: keys. */
 static void run_scores(struct cpu *lane, void *job, int64_t first, int64_t end)
 {
@@ -52,14 +34,18 @@ static void run_scores(struct cpu *lane, void *job, int64_t first, int64_t end)
     int64_t n_head = j->q->dim[1], d = j->q->dim[2];
     float *dot = backend_scratch(&lane->base, (size_t)(n_head * KEY_BLOCK) * sizeof *dot);
     float *decoded = backend_scratch(&lane->base, (size_t)(KEY_BLOCK * d) * sizeof *decoded);
+    const float **q = backend_scratch(&lane->base, (size_t)n_head * sizeof *q);
     const float *w = ref_row(j->w, j->r), *key[KEY_BLOCK];
-    for (; dot && decoded && first < end; first += KEY_BLOCK) {
+    for (int64_t h = 0; q && h < n_head; h++)
+        q[h] = ref_row(j->q, j->r * n_head + h);
+    for (; q && dot && decoded && first < end; first += KEY_BLOCK) {
         int64_t n = min64(KEY_BLOCK, end - first);
         for (int64_t i = 0; i < n; i++) {
             int64_t row = j->key_row ? j->key_row[first + i] : first + i;
             key[i] = cpu_cache_row(lane, j->keys, j->slot * j->keys->dim[1] + row, decoded + i * d);
         }
-        dot_pairs(lane, j, key, n, dot);
+        struct cpu_dots dots = {q, key, n_head, n, d, KEY_BLOCK, dot};
+        cpu_dot_all(lane, &dots);
         memset(j->score + first, 0, (size_t)n * sizeof *j->score);
         for (int64_t h = 0; h < n_head; h++) {
             float weight = w[h] * j->scale;

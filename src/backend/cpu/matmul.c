@@ -19,6 +19,27 @@ const float **cpu_rows(struct cpu *c, const struct tensor *t, int64_t n, int64_t
     return p;
 }
 
+/* Dots of up to 3 vectors q and 2 keys. */
+static void dot_tile(struct cpu *lane, const struct cpu_dots *s, int64_t q, int64_t key)
+{
+    int64_t last_q = s->n_q - 1, last_key = s->n_key - 1;
+    const float *x[3], *w[2] = {s->key[key], s->key[key < last_key ? key + 1 : last_key]};
+    float out[6];
+    for (int64_t i = 0; i < 3; i++)
+        x[i] = s->q[q + i < last_q ? q + i : last_q];
+    lane->micro->dots(x, w, s->d, out);
+    for (int64_t i = 0; i < 6; i++)
+        if (q + i / 2 <= last_q && key + i % 2 <= last_key)
+            s->out[(q + i / 2) * s->stride + key + i % 2] = out[i];
+}
+
+void cpu_dot_all(struct cpu *lane, const struct cpu_dots *s)
+{
+    for (int64_t key = 0; key < s->n_key; key += 2)
+        for (int64_t q = 0; q < s->n_q; q += 3)
+            dot_tile(lane, s, q, key);
+}
+
 const float *cpu_cache_row(struct cpu *lane, const struct tensor *t, int64_t row, float *decoded)
 {
     const uint8_t *p = (const uint8_t *)t->data + row * t->row_bytes;
@@ -127,18 +148,22 @@ static void add_chunk(struct cpu *lane, const struct panel *p, int64_t first, in
     }
 }
 
+/* The outputs of group g and one pair of weight rows. */
+static void store_tile(struct cpu *lane, const struct panel *p, int64_t g, int pair)
+{
+    int64_t row = group_row(p, g), n_row = group_row(p, g + 1) - row;
+    float sum[TILE_SUMS];
+    lane->micro->fold((const float(*)[16])tile_lanes(p, g, pair), TILE_SUMS, sum);
+    for (int64_t i = 0; i < TILE_SUMS; i++)
+        if (i / 2 < n_row && 2 * pair + i % 2 < p->n_out)
+            p->m->y[p->r + row + i / 2][p->o + 2 * pair + i % 2] = sum[i];
+}
+
 static void store_sums(struct cpu *lane, const struct panel *p)
 {
-    for (int64_t g = 0; g < p->n_group; g++) {
-        int64_t row = group_row(p, g), n_row = group_row(p, g + 1) - row;
-        for (int pair = 0; 2 * pair < p->n_out; pair++) {
-            float sum[TILE_SUMS];
-            lane->micro->fold((const float(*)[16])tile_lanes(p, g, pair), TILE_SUMS, sum);
-            for (int64_t i = 0; i < TILE_SUMS; i++)
-                if (i / 2 < n_row && 2 * pair + i % 2 < p->n_out)
-                    p->m->y[p->r + row + i / 2][p->o + 2 * pair + i % 2] = sum[i];
-        }
-    }
+    for (int64_t g = 0; g < p->n_group; g++)
+        for (int pair = 0; 2 * pair < p->n_out; pair++)
+            store_tile(lane, p, g, pair);
 }
 
 static void run_panels(struct cpu *lane, const struct cpu_matmul *m, int64_t first, int64_t end)

@@ -57,15 +57,8 @@ static void hadamard(struct backend *be, const void *args)
     float scale = 1.0f / sqrtf((float)d);
     for (int64_t r = 0; r < tensor_n_row(a->x); r++) {
         float *x = ref_row(a->x, r);
-        for (int64_t stride = 1; stride < d && stride < 16; stride *= 2) {
-            for (int64_t i = 0; i < d; i++) {
-                if (i & stride)
-                    continue;
-                float low = x[i], high = x[i + stride];
-                x[i] = low + high;
-                x[i + stride] = low - high;
-            }
-        }
+        for (int64_t stride = 1; stride < d && stride < 16; stride *= 2)
+            ref_butterflies(x, d, stride);
         for (int64_t stride = 16; stride < d; stride *= 2)
             for (int64_t i = 0; i < d; i += 2 * stride)
                 micro->butterfly(x + i, x + i + stride, stride);

@@ -100,24 +100,27 @@ void ref_mhc_collapse(struct backend *be, const void *args)
     }
 }
 
+/* Column i of all streams of row r. */
+static void merge_column(const struct op_mhc_merge *a, int64_t r, int64_t i)
+{
+    int64_t s = a->x->dim[1];
+    float before[REF_MAX_STREAM], y = ref_row(a->y, r)[i];
+    for (int64_t j = 0; j < s; j++)
+        before[j] = ref_row(a->x, r * s + j)[i];
+    for (int64_t j = 0; j < s; j++) {
+        float sum = ref_row(a->post, r)[j] * y;
+        for (int64_t k = 0; k < s; k++)
+            sum = fmaf(ref_row(a->comb, r * s + k)[j], before[k], sum);
+        ref_row(a->x, r * s + j)[i] = sum;
+    }
+}
+
 void ref_mhc_merge(struct backend *be, const void *args)
 {
     const struct op_mhc_merge *a = args;
-    int64_t s = a->x->dim[1], d = a->x->dim[2];
-    if (ref_refuse_index(be, "mhc_merge: streams", s, REF_MAX_STREAM + 1))
+    if (ref_refuse_index(be, "mhc_merge: streams", a->x->dim[1], REF_MAX_STREAM + 1))
         return;
-    for (int64_t r = 0; r < a->x->dim[0]; r++) {
-        const float *y = ref_row(a->y, r), *post = ref_row(a->post, r);
-        for (int64_t i = 0; i < d; i++) {
-            float before[REF_MAX_STREAM];
-            for (int64_t j = 0; j < s; j++)
-                before[j] = ref_row(a->x, r * s + j)[i];
-            for (int64_t j = 0; j < s; j++) {
-                float sum = post[j] * y[i];
-                for (int64_t k = 0; k < s; k++)
-                    sum = fmaf(ref_row(a->comb, r * s + k)[j], before[k], sum);
-                ref_row(a->x, r * s + j)[i] = sum;
-            }
-        }
-    }
+    for (int64_t r = 0; r < a->x->dim[0]; r++)
+        for (int64_t i = 0; i < a->x->dim[2]; i++)
+            merge_column(a, r, i);
 }

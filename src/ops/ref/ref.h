@@ -79,6 +79,9 @@ static inline float ref_swiglu_value(float gate, float up, float limit)
     return fmath_silu(g) * u;
 }
 
+/* One step of a Hadamard transform: x[i], x[i + stride] become their sum and difference. */
+void ref_butterflies(float *x, int64_t d, int64_t stride);
+
 /* One group of `block` values of the trained roundings. */
 void ref_round_fp8_block(float *x, int block);
 void ref_round_fp4_block(float *x, int block);
