@@ -12,10 +12,12 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def count_program(case):
-    """Passed and failed cases of one test program: cmocka's own counts, or the program as one case."""
+    """Passed and failed cases of one test program: cmocka's counts, its own last line, or one for the program."""
     text = case.findtext("system-out") or ""
     passed = sum(map(int, re.findall(r"\[  PASSED  \] (\d+) test\(s\)", text)))
     failed = sum(map(int, re.findall(r"\[  FAILED  \] (\d+) test\(s\), listed below", text)))
+    for own in re.findall(r"^(\d+) passed, (\d+) failed$", text, re.M):
+        passed, failed = passed + int(own[0]), failed + int(own[1])
     if case.get("status") != "run":  # ended badly: at least one failure, even where cmocka saw none
         failed = max(failed, 1)
     elif not passed:
