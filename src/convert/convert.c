@@ -118,7 +118,7 @@ static int is_finished(struct conversion *c, int i, struct err *e)
     if (nonzero(XXH64_digest(&hash)) != c->output.sums[i])
         return 0;
     c->n_done += n;
-    c->report->n_kept++;
+    c->report->n_kept += !item->is_scale;
     return 1;
 }
 
@@ -128,8 +128,8 @@ static int write_items(struct conversion *c, struct err *e)
         int finished = is_finished(c, i, e);
         if (finished < 0 || (!finished && write_item(c, i, e)))
             return -1;
+        c->report->n_tensor += !c->items.item[i].is_scale;
     }
-    c->report->n_tensor = c->items.n;
     return output_commit(&c->output, e);
 }
 

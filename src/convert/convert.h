@@ -40,7 +40,7 @@ struct convert_options {
 };
 
 struct convert_report {
-    int n_tensor;
+    int n_tensor;         /* of the model; scales count with their tensor */
     uint64_t n_byte;      /* of the output file */
     int n_kept;           /* tensors that an earlier run had finished */
     int n_exact;          /* tensors whose values equal the input's, when verified */

@@ -217,6 +217,7 @@ static int add_scales(struct planning *p, const struct tensor *source, const cha
     item->target = DT_I8;
     item->ggml_type = dtype_info(DT_I8)->ggml_type;
     item->row = copy_scales;
+    item->is_scale = 1;
     item->row_bytes = *cols;
     item->n_row = *rows * (item->n_dim == 3 ? item->dim[0] : 1);
     return 0;

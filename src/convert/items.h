@@ -21,6 +21,7 @@ struct item {
     int64_t n_row, row_bytes;
     int64_t n_scratch; /* floats */
     item_row_fn row;
+    int is_scale;    /* of the item before it */
     uint64_t offset; /* of its data, behind the header */
 };
 

@@ -1,6 +1,7 @@
 /* verify.c: see verify.h. */
 #include "convert/verify.h"
 
+#include "base/file.h"
 #include "format/gguf.h"
 #include "model/weights_table.h"
 
@@ -75,6 +76,7 @@ static int judge(struct verification *v, const struct tensor *t, const struct di
 {
     double relative = d->size > 0 ? sqrt(d->error / d->size) : d->error > 0 ? HUGE_VAL : 0;
     v->report->n_exact += d->is_exact;
+    v->report->n_tensor++;
     if (relative > v->report->largest_error) {
         v->report->largest_error = relative;
         memset(v->report->worst, 0, sizeof v->report->worst);
@@ -125,11 +127,15 @@ int verify_run(const struct convert_options *o, const struct model_file *input,
     struct convert_report *report, struct err *e)
 {
     struct verification v = {.options = o, .report = report, .e = e};
+    struct file_map map = {0};
     struct gguf *file = NULL;
     struct model_file *output = NULL;
-    int failed = gguf_open(&file, o->output, e) || check_sums(&v, file) ||
-                 model_file_open(&output, o->output, NULL, 0, e) ||
-                 compare_models(&v, input, output);
+    int failed = file_map_open(&map, o->output, e);
+    report->n_byte = map.n_byte;
+    report->n_tensor = 0;
+    file_map_close(&map);
+    failed = failed || gguf_open(&file, o->output, e) || check_sums(&v, file) ||
+             model_file_open(&output, o->output, NULL, 0, e) || compare_models(&v, input, output);
     model_file_close(output);
     gguf_close(file);
     arena_free(&v.arena);

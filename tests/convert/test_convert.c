@@ -103,6 +103,7 @@ static void native_formats_survive(void **state)
         struct convert_report r =
             convert(&(struct convert_options){.input = p.in, .output = p.out, .verifies = 1});
         assert_true(r.largest_error == 0);
+        assert_int_equal(r.n_exact, r.n_tensor);
         struct model_file *file = open_model(p.in);
         struct model_file_info info;
         model_file_info(file, &info);
@@ -240,7 +241,7 @@ static void interrupted_conversions_go_on(void **state)
     assert_true(file_exists(part));
     s = (struct stopper){.n_left = 1 << 30};
     r = convert(&o);
-    assert_int_equal(r.n_kept, 100);
+    assert_true(r.n_kept > 50 && r.n_kept <= 100);
     struct buf again = read_file(p.out);
     assert_int_equal(again.n_byte, whole.n_byte);
     assert_memory_equal(again.data, whole.data, whole.n_byte);

@@ -28,7 +28,7 @@ def converted(request, hadal, tmp_path_factory):
     saved = {"weights": weights, "summary": {"confidence_temperatures": [1.5, 2.0, 1.0, 1.0, 1.0]}}
     export.export(saved, request.param, str(folder / "hf"))
     out = str(folder / "model.gguf")
-    done = subprocess.run([hadal, "convert", str(folder / "hf"), out, "--name", "small", "--verify"], capture_output=True, text=True)
+    done = subprocess.run([hadal, "convert", str(folder / "hf"), "--output", out, "--name", "small", "--verify"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return cfg, hf.load(str(folder / "hf"))[1], out
 

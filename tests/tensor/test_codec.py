@@ -10,7 +10,7 @@ import pytest
 from gguf import GGMLQuantizationType as T, quants
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-FLAGS = "-std=c11 -D_POSIX_C_SOURCE=200809L -O1 -g -ffp-contract=off -fsanitize=address,undefined -fno-sanitize-recover=all".split()
+FLAGS = "-std=c11 -D_GNU_SOURCE -O1 -g -ffp-contract=off -fsanitize=address,undefined -fno-sanitize-recover=all".split()
 
 
 @pytest.fixture(scope="session")
