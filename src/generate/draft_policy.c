@@ -1,7 +1,8 @@
 /* draft_policy.c: see draft_policy.h. */
 #include "generate/draft_policy.h"
 
-enum { FIRST_PAUSE = 32, LONGEST_PAUSE = 1024, TRIAL_TOKENS = 16 };
+/* Of one token a cycle, which is drafting at its worst, the decaying sum of tokens stays below 10. */
+enum { FIRST_PAUSE = 32, LONGEST_PAUSE = 1024, TRIAL_TOKENS = 8 };
 
 static double mean_in(double mean, double value, double share)
 {
