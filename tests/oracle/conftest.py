@@ -4,11 +4,11 @@ import pathlib
 import sys
 
 import pytest
+import torch
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT), str(pathlib.Path(__file__).parent)]
 
-torch = pytest.importorskip("torch")
 torch.set_num_threads(1) # small tensors: more threads only wait for each other
 
 

@@ -1,8 +1,11 @@
 """The C engine as a function: token ids in, logits out."""
 import json
+import pathlib
 import subprocess
 
 import numpy as np
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 
 def score(hadal, model, ids, *options, n_continue=0):
