@@ -52,10 +52,12 @@ static void tell(struct story *s, hadal_session *session)
     struct err e = {0};
     for (int i = 0; i < s->n; i++) {
         if (i >= s->options.n_prompt)
-            s->ids[i] = hadal_sample(&s->options.sampling, hadal_session_logits(session), s->n_vocab, s->ids, i, i);
+            s->ids[i] = hadal_sample(
+                &s->options.sampling, hadal_session_logits(session), s->n_vocab, s->ids, i, i);
         if (hadal_session_append(session, s->ids + i, 1, NULL, &e))
             fail_msg("%s", e.text);
-        memcpy(s->logits + (int64_t)i * s->n_vocab, hadal_session_logits(session), (size_t)s->n_vocab * sizeof *s->logits);
+        memcpy(s->logits + (int64_t)i * s->n_vocab, hadal_session_logits(session),
+            (size_t)s->n_vocab * sizeof *s->logits);
     }
 }
 
@@ -65,13 +67,14 @@ struct story *story_new(const struct story_options *o)
     struct story *s = ARENA_NEW(&arena, struct story, 1);
     struct hadal_engine_info info;
     s->options = *o;
-    hadal_engine *engine = story_engine(s, (struct hadal_engine_options){.level = "portable", .has_no_drafts = 1});
+    hadal_engine *engine =
+        story_engine(s, (struct hadal_engine_options){.level = "portable", .has_no_drafts = 1});
     hadal_session *session = story_session(engine);
     hadal_engine_info(engine, &info);
     s->n = o->n;
     s->n_vocab = info.n_vocab;
     s->ids = ARENA_NEW(&arena, int32_t, (size_t)s->n);
-    s->logits = ARENA_NEW(&arena, float, (size_t)s->n * (size_t)s->n_vocab);
+    s->logits = ARENA_NEW(&arena, float, (size_t)s->n *(size_t)s->n_vocab);
     s->arena = arena;
     write_prompt(s);
     tell(s, session);
@@ -92,8 +95,8 @@ static void compare(const struct story *s, int pos, const float *logits, const c
     assert_non_null(logits);
     for (int i = 0; i < s->n_vocab; i++)
         if (memcmp(logits + i, want + i, sizeof *want))
-            fail_msg("%s, %s: position %d logit %d is %.9g, one row at a time it is %.9g", s->options.model, what, pos, i,
-                (double)logits[i], (double)want[i]);
+            fail_msg("%s, %s: position %d logit %d is %.9g, one row at a time it is %.9g",
+                s->options.model, what, pos, i, (double)logits[i], (double)want[i]);
 }
 
 void story_check(const struct story *s, const hadal_session *session, const char *what)
@@ -103,8 +106,8 @@ void story_check(const struct story *s, const hadal_session *session, const char
     assert_in_range(n, 1, s->n);
     for (int i = 0; i < n; i++)
         if (ids[i] != s->ids[i])
-            fail_msg("%s, %s: token %d is %d, one row at a time it is %d", s->options.model, what, i, (int)ids[i],
-                (int)s->ids[i]);
+            fail_msg("%s, %s: token %d is %d, one row at a time it is %d", s->options.model, what,
+                i, (int)ids[i], (int)s->ids[i]);
     compare(s, n - 1, hadal_session_logits(session), what);
 }
 
@@ -115,7 +118,7 @@ void story_append(const struct story *s, hadal_session *session, int n, int has_
     int first;
     hadal_session_ids(session, &first);
     assert_true(first + n <= s->n);
-    float *all = has_all ? ARENA_NEW(&arena, float, (size_t)n * (size_t)s->n_vocab) : NULL;
+    float *all = has_all ? ARENA_NEW(&arena, float, (size_t)n *(size_t)s->n_vocab) : NULL;
     if (hadal_session_append(session, s->ids + first, n, all, &e))
         fail_msg("%s", e.text);
     for (int r = 0; all && r < n; r++)

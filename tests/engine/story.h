@@ -1,5 +1,5 @@
-/* story.h: the truth that engines are compared with: a sequence and the logits of every row, computed one row at a time
- * by one thread in portable C. Failures end the test through cmocka.
+/* story.h: the truth that engines are compared with: a sequence and the logits of every row,
+ * computed one row at a time by one thread in portable C. Failures end the test through cmocka.
  */
 #ifndef TESTS_ENGINE_STORY_H
 #define TESTS_ENGINE_STORY_H
@@ -28,8 +28,8 @@ struct story {
 struct story *story_new(const struct story_options *o);
 void story_free(struct story *s);
 
-/* An engine over the story's model: model, n_context (unless given) and one thread (unless given) are filled in. NULL
- * when this machine has no such level. */
+/* An engine over the story's model: model, n_context (unless given) and one thread (unless given)
+ * are filled in. NULL when this machine has no such level. */
 hadal_engine *story_engine(const struct story *s, struct hadal_engine_options o);
 hadal_session *story_session(hadal_engine *engine);
 

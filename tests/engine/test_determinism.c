@@ -1,8 +1,10 @@
-/* test_determinism.c: a row's logits are the same bits for every way of computing it: instruction set, threads, chunks,
- * company in the batch, who had the slot before. Compared with one row at a time, one thread, portable C (story.h).
+/* test_determinism.c: a row's logits are the same bits for every way of computing it: instruction
+ * set, threads, chunks, company in the batch, who had the slot before. Compared with one row at a
+ * time, one thread, portable C (story.h).
  *
- * Lengths cross every ring, group and selection limit of the toys: v4 window 128, groups of 4 and 128, selection from 68
- * tokens, rings of 160 rows and more; v41 window 16, groups of 2, selection from 13, candidates from 25, rings of 48.
+ * Lengths cross every ring, group and selection limit of the toys: v4 window 128, groups of 4 and
+ * 128, selection from 68 tokens, rings of 160 rows and more; v41 window 16, groups of 2, selection
+ * from 13, candidates from 25, rings of 48.
  */
 #include "engine/story.h"
 
@@ -22,8 +24,10 @@ static struct story *stories[N_STORY];
 static int tell_stories(void **state)
 {
     (void)state;
-    stories[0] = story_new(&(struct story_options){.model = "toy:v4", .n_prompt = LENGTH_V4, .n = LENGTH_V4});
-    stories[1] = story_new(&(struct story_options){.model = "toy:v41", .n_prompt = LENGTH_V41, .n = LENGTH_V41});
+    stories[0] = story_new(
+        &(struct story_options){.model = "toy:v4", .n_prompt = LENGTH_V4, .n = LENGTH_V4});
+    stories[1] = story_new(
+        &(struct story_options){.model = "toy:v41", .n_prompt = LENGTH_V41, .n = LENGTH_V41});
     return 0;
 }
 
@@ -73,7 +77,8 @@ static void threads_give_the_same_bits(void **state)
     (void)state;
     for (int i = 0; i < N_STORY; i++)
         for (size_t t = 0; t < sizeof n_thread / sizeof *n_thread; t++)
-            assert_true(retell(stories[i], (struct hadal_engine_options){.n_thread = n_thread[t]}, 111, 1));
+            assert_true(
+                retell(stories[i], (struct hadal_engine_options){.n_thread = n_thread[t]}, 111, 1));
 }
 
 static void chunks_give_the_same_bits(void **state)
@@ -82,10 +87,13 @@ static void chunks_give_the_same_bits(void **state)
     (void)state;
     for (int i = 0; i < N_STORY; i++) {
         for (size_t c = 0; c < sizeof n_chunk / sizeof *n_chunk; c++)
-            assert_true(retell(stories[i], (struct hadal_engine_options){.n_chunk = n_chunk[c]}, stories[i]->n, 0));
+            assert_true(retell(stories[i], (struct hadal_engine_options){.n_chunk = n_chunk[c]},
+                stories[i]->n, 0));
         for (size_t p = 0; p < sizeof n_piece / sizeof *n_piece; p++)
-            assert_true(retell(stories[i], (struct hadal_engine_options){.n_chunk = 32}, n_piece[p], 0));
-        assert_true(retell(stories[i], (struct hadal_engine_options){.n_chunk = 512}, stories[i]->n, 1));
+            assert_true(
+                retell(stories[i], (struct hadal_engine_options){.n_chunk = 32}, n_piece[p], 0));
+        assert_true(
+            retell(stories[i], (struct hadal_engine_options){.n_chunk = 512}, stories[i]->n, 1));
     }
 }
 
@@ -105,7 +113,8 @@ static void tell_several(const char *model, struct story **s, int first)
 {
     for (int i = 0; i < N_SEQ; i++) {
         int n = N_STEP + i * first;
-        s[i] = story_new(&(struct story_options){.model = model, .n_prompt = n, .n = n, .seed = (uint32_t)i + 7});
+        s[i] = story_new(&(struct story_options){
+            .model = model, .n_prompt = n, .n = n, .seed = (uint32_t)i + 7});
     }
 }
 
@@ -116,7 +125,8 @@ static void step_together(const char *model, int first, int n_thread)
     int32_t ids[N_SEQ];
     struct err e = {0};
     tell_several(model, s, first);
-    hadal_engine *engine = story_engine(s[0], (struct hadal_engine_options){.n_session = N_SEQ, .n_thread = n_thread});
+    hadal_engine *engine =
+        story_engine(s[0], (struct hadal_engine_options){.n_session = N_SEQ, .n_thread = n_thread});
     for (int i = 0; i < N_SEQ; i++) {
         session[i] = story_session(engine);
         if (i)
@@ -155,7 +165,8 @@ static void a_used_slot_gives_the_same_bits(void **state)
 {
     (void)state;
     for (int i = 0; i < N_STORY; i++) {
-        hadal_engine *engine = story_engine(stories[i], (struct hadal_engine_options){.n_chunk = 32});
+        hadal_engine *engine =
+            story_engine(stories[i], (struct hadal_engine_options){.n_chunk = 32});
         hadal_session *session = story_session(engine);
         story_append(stories[i], session, 90, 0);
         struct err e = {0};
@@ -195,7 +206,8 @@ static void sync_keeps_the_common_prefix(void **state)
     assert_int_equal(hadal_session_sync(session, s->ids, 110, &result, &e), 0);
     assert_int_equal(result.n_kept, 90);
     story_check(s, session, "edited within the slack");
-    assert_int_equal(hadal_session_sync(session, s->ids, 40, &result, &e), 0); /* too far back for the rings */
+    assert_int_equal(
+        hadal_session_sync(session, s->ids, 40, &result, &e), 0); /* too far back for the rings */
     assert_int_equal(result.n_kept, 0);
     story_check(s, session, "edited beyond the slack");
     hadal_session_close(session);

@@ -1,7 +1,9 @@
-/* test_rewind.c: going back and going on is the same, to the bit, as never having been there; and a step allocates nothing.
+/* test_rewind.c: going back and going on is the same, to the bit, as never having been there; and a
+ * step allocates nothing.
  *
- * Rows that are undone leave their traces in rings, open groups and appended rows. Here every length of detour up to the
- * free limit is taken at lengths that lie on both sides of every boundary, and random walks do what is left.
+ * Rows that are undone leave their traces in rings, open groups and appended rows. Here every
+ * length of detour up to the free limit is taken at lengths that lie on both sides of every
+ * boundary, and random walks do what is left.
  */
 #include "engine/story.h"
 
@@ -25,7 +27,8 @@ static void detour(const struct story *s, hadal_session *session, int n, uint64_
     hadal_session_ids(session, &length);
     for (int i = 0; i < n; i++)
         ids[i] = story_random(random, s->n_vocab);
-    if (hadal_session_append(session, ids, n, NULL, &e) || hadal_session_rewind(session, length, &e))
+    if (hadal_session_append(session, ids, n, NULL, &e) ||
+        hadal_session_rewind(session, length, &e))
         fail_msg("%s", e.text);
     assert_null(hadal_session_logits(session));
 }
@@ -38,14 +41,17 @@ static struct story *new_story(const char *model, int n)
 static void every_detour_at_boundaries(void **state)
 {
     /* v4: group of 4, selection from 68, group of 128, ring of 160, twice each */
-    static const int v4[] = {1, 3, 4, 5, 67, 68, 126, 127, 128, 129, 159, 160, 161, 255, 256, 257, 319, 320, 321};
+    static const int v4[] = {
+        1, 3, 4, 5, 67, 68, 126, 127, 128, 129, 159, 160, 161, 255, 256, 257, 319, 320, 321};
     /* v41: pairs, window 16, selection 13 and 26, candidates 25, group ring of 34, ring of 48 */
-    static const int v41[] = {1, 2, 12, 13, 15, 16, 17, 24, 25, 26, 33, 34, 35, 47, 48, 49, 95, 96, 97, 144, 150};
+    static const int v41[] = {
+        1, 2, 12, 13, 15, 16, 17, 24, 25, 26, 33, 34, 35, 47, 48, 49, 95, 96, 97, 144, 150};
     static const struct {
         const char *model;
         const int *length;
         size_t n;
-    } cases[] = {{"toy:v4", v4, sizeof v4 / sizeof *v4}, {"toy:v41", v41, sizeof v41 / sizeof *v41}};
+    } cases[] = {
+        {"toy:v4", v4, sizeof v4 / sizeof *v4}, {"toy:v41", v41, sizeof v41 / sizeof *v41}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct story *s = new_story(cases[i].model, cases[i].length[cases[i].n - 1] + 6);
@@ -56,7 +62,8 @@ static void every_detour_at_boundaries(void **state)
         for (size_t b = 0; b < cases[i].n; b++) {
             story_append(s, session, cases[i].length[b] - n, 0);
             n = cases[i].length[b];
-            for (int r = 1 + (int)(b % 7); r <= FREE_ROWS; r += 7) /* every length at every seventh boundary */
+            for (int r = 1 + (int)(b % 7); r <= FREE_ROWS;
+                 r += 7) /* every length at every seventh boundary */
                 detour(s, session, r, &random);
         }
         story_append(s, session, 6, 1);
@@ -170,7 +177,8 @@ static void walk(struct walk *w, int n_step)
             step_next(w);
         }
         hadal_session_ids(w->session, &w->n);
-        if (w->n == w->s->n && hadal_session_rewind(w->session, story_random(&w->random, w->s->n - 1) + 1, &e))
+        if (w->n == w->s->n &&
+            hadal_session_rewind(w->session, story_random(&w->random, w->s->n - 1) + 1, &e))
             fail_msg("%s", e.text);
         if (w->n == w->s->n)
             story_append(w->s, w->session, 1, 1);
@@ -179,11 +187,14 @@ static void walk(struct walk *w, int n_step)
 
 static void walk_over(const char *model, int n_chunk, int n, int n_step)
 {
-    static const struct hadal_sampling samplings[] = {{0}, {.temperature = 0.8f, .top_p = 0.95f, .repetition_penalty = 1, .seed = 9}};
+    static const struct hadal_sampling samplings[] = {
+        {0}, {.temperature = 0.8f, .top_p = 0.95f, .repetition_penalty = 1, .seed = 9}};
     for (int i = 0; i < 2; i++) {
-        struct story *s = story_new(&(struct story_options){.model = model, .n_prompt = 20, .n = n, .sampling = samplings[i]});
+        struct story *s = story_new(&(struct story_options){
+            .model = model, .n_prompt = 20, .n = n, .sampling = samplings[i]});
         hadal_engine *engine = story_engine(s, (struct hadal_engine_options){.n_chunk = n_chunk});
-        struct walk w = {.s = s, .session = story_session(engine), .random = (uint64_t)(n_chunk + i)};
+        struct walk w = {
+            .s = s, .session = story_session(engine), .random = (uint64_t)(n_chunk + i)};
         story_append(s, w.session, 20, 0);
         walk(&w, n_step);
         hadal_session_close(w.session);
@@ -204,13 +215,17 @@ static void random_walks_give_the_same_bits(void **state)
 
 static void a_step_allocates_nothing(void **state)
 {
-    static const char *const models[] = {"toy:v4:narrow", "toy:v41:narrow"}, *const backends[] = {"cpu", "ref"};
+    static const char *const models[] = {"toy:v4:narrow", "toy:v41:narrow"}, *const backends[] = {
+                                                                                 "cpu", "ref"};
     (void)state;
     for (int i = 0; i < 4; i++) {
         struct story *s = new_story(models[i / 2], 40);
-        hadal_engine *engine = story_engine(s, (struct hadal_engine_options){.backend = backends[i % 2], .n_chunk = 32, .n_thread = 2});
+        hadal_engine *engine =
+            story_engine(s, (struct hadal_engine_options){
+                                .backend = backends[i % 2], .n_chunk = 32, .n_thread = 2});
         hadal_session *session = story_session(engine);
-        struct hadal_sampling sampling = {.temperature = 1, .top_p = 0.9f, .presence_penalty = 0.1f, .repetition_penalty = 1};
+        struct hadal_sampling sampling = {
+            .temperature = 1, .top_p = 0.9f, .presence_penalty = 0.1f, .repetition_penalty = 1};
         int32_t ids[HADAL_NEXT_MAX], id = 5;
         struct err e = {0};
         int n;

@@ -1,4 +1,5 @@
-/* test_speculation.c: drafting changes neither a token nor a bit, whatever is drafted and however tokens are chosen. */
+/* test_speculation.c: drafting changes neither a token nor a bit, whatever is drafted and however
+ * tokens are chosen. */
 #include "engine/story.h"
 
 #include <setjmp.h>
@@ -18,8 +19,14 @@ static const struct hadal_sampling samplings[] = {
     {.temperature = 0, .repetition_penalty = 1.3f},
     {.temperature = 0.6f, .top_p = 0.95f, .repetition_penalty = 1, .seed = 1},
     {.temperature = 1, .top_p = 1, .min_p = 0.05f, .repetition_penalty = 1, .seed = 2},
-    {.temperature = 1, .top_k = 5, .top_p = 0.9f, .min_p = 0.02f, .presence_penalty = 0.5f, .frequency_penalty = 0.2f,
-        .repetition_penalty = 1.1f, .seed = 3},
+    {.temperature = 1,
+        .top_k = 5,
+        .top_p = 0.9f,
+        .min_p = 0.02f,
+        .presence_penalty = 0.5f,
+        .frequency_penalty = 0.2f,
+        .repetition_penalty = 1.1f,
+        .seed = 3},
 };
 
 static void generate(const struct story *s, hadal_session *session, int n_draft)
@@ -72,12 +79,13 @@ static void tell_with_drafts(const struct story *s, int n_draft, uint64_t *n_acc
 static void check_model(const char *model, size_t first, size_t step, int most)
 {
     for (size_t i = first; i < sizeof samplings / sizeof *samplings; i += step) {
-        struct story *s = story_new(&(struct story_options){.model = model, .n_prompt = N_PROMPT, .n = LENGTH,
-            .sampling = samplings[i]});
+        struct story *s = story_new(&(struct story_options){
+            .model = model, .n_prompt = N_PROMPT, .n = LENGTH, .sampling = samplings[i]});
         uint64_t n_accepted = 0;
         for (int n_draft = -1; n_draft <= most; n_draft++)
             tell_with_drafts(s, n_draft, &n_accepted);
-        print_message("%s, temperature %.1f: %d drafts accepted\n", model, (double)samplings[i].temperature, (int)n_accepted);
+        print_message("%s, temperature %.1f: %d drafts accepted\n", model,
+            (double)samplings[i].temperature, (int)n_accepted);
         if (most && strstr(model, "narrow"))
             assert_true(n_accepted > 10);
         story_free(s);
@@ -106,7 +114,8 @@ static void models_without_drafts_generate_too(void **state)
 static void drafts_end_with_the_context(void **state)
 {
     enum { CONTEXT = 60 };
-    struct story *s = story_new(&(struct story_options){.model = "toy:v41:narrow", .n_prompt = N_PROMPT, .n = CONTEXT});
+    struct story *s = story_new(
+        &(struct story_options){.model = "toy:v41:narrow", .n_prompt = N_PROMPT, .n = CONTEXT});
     (void)state;
     for (int n_draft = -1; n_draft <= 5; n_draft += 2) {
         hadal_engine *engine = story_engine(s, (struct hadal_engine_options){.n_context = CONTEXT});
@@ -122,7 +131,8 @@ static void drafts_end_with_the_context(void **state)
             assert_true(length <= CONTEXT);
             story_check(s, session, "near the end");
         }
-        assert_int_equal(hadal_session_next(session, &s->options.sampling, n_draft, ids, &n, &e), -1);
+        assert_int_equal(
+            hadal_session_next(session, &s->options.sampling, n_draft, ids, &n, &e), -1);
         hadal_session_close(session);
         hadal_engine_close(engine);
     }
@@ -140,9 +150,13 @@ static void sessions_draft_in_turn(void **state)
     int n, length;
     (void)state;
     for (int i = 0; i < N_SEQ; i++)
-        s[i] = story_new(&(struct story_options){.model = "toy:v41:narrow", .n_prompt = 10 + 7 * i, .n = 120,
-            .seed = (uint32_t)i, .sampling = samplings[i * 2]});
-    hadal_engine *engine = story_engine(s[0], (struct hadal_engine_options){.n_session = N_SEQ, .n_thread = 2});
+        s[i] = story_new(&(struct story_options){.model = "toy:v41:narrow",
+            .n_prompt = 10 + 7 * i,
+            .n = 120,
+            .seed = (uint32_t)i,
+            .sampling = samplings[i * 2]});
+    hadal_engine *engine =
+        story_engine(s[0], (struct hadal_engine_options){.n_session = N_SEQ, .n_thread = 2});
     for (int i = 0; i < N_SEQ; i++) {
         session[i] = story_session(engine);
         story_append(s[i], session[i], s[i]->options.n_prompt, 0);
@@ -156,7 +170,9 @@ static void sessions_draft_in_turn(void **state)
                 assert_int_equal(hadal_session_rewind(session[i], length - 3 - i, &e), 0);
                 story_append(s[i], session[i], 2 + i, 1);
             }
-            assert_int_equal(hadal_session_next(session[i], &s[i]->options.sampling, 1 + (round + i) % 5, ids, &n, &e), 0);
+            assert_int_equal(hadal_session_next(session[i], &s[i]->options.sampling,
+                                 1 + (round + i) % 5, ids, &n, &e),
+                0);
             story_check(s[i], session[i], "in turn");
         }
     }

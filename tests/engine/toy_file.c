@@ -1,10 +1,13 @@
-/* toy_file.c: stands in for model/weights.c's files, so that the engine runs over the toy models without one.
+/* toy_file.c: stands in for model/weights.c's files, so that the engine runs over the toy models
+ * without one.
  *
  *   "toy:v4", "toy:v41"                the models of the specifications
- *   "toy:v4:narrow", "toy:v41:narrow"  the same, but only a few tokens have logits of their own, all others share 0: the
- *                                      untrained draft stages then agree with the model often enough to be tested
+ *   "toy:v4:narrow", "toy:v41:narrow"  the same, but only a few tokens have logits of their own,
+ * all others share 0: the untrained draft stages then agree with the model often enough to be
+ * tested
  *
- * All four functions of model_file are here, so the linker leaves the real ones out. There is no tokenizer.
+ * All four functions of model_file are here, so the linker leaves the real ones out. There is no
+ * tokenizer.
  */
 #include "support/toy_model.h"
 
@@ -32,7 +35,8 @@ static void clear_rows(const struct tensor *t)
             memset((char *)t->data + id * t->row_bytes, 0, (size_t)t->row_bytes);
 }
 
-int model_file_open(struct model_file **file, const char *path, const void *bytes, uint64_t n_byte, struct err *e)
+int model_file_open(
+    struct model_file **file, const char *path, const void *bytes, uint64_t n_byte, struct err *e)
 {
     struct arena arena = {0};
     struct model_file *f = ARENA_NEW(&arena, struct model_file, 1);
@@ -52,8 +56,8 @@ int model_file_open(struct model_file **file, const char *path, const void *byte
 
 void model_file_info(const struct model_file *file, struct model_file_info *info)
 {
-    *info = (struct model_file_info){.config = &file->toy->config, .plan = &file->toy->plan,
-        .weights = &file->toy->weights};
+    *info = (struct model_file_info){
+        .config = &file->toy->config, .plan = &file->toy->plan, .weights = &file->toy->weights};
 }
 
 void model_file_close(struct model_file *file)

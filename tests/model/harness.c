@@ -25,7 +25,8 @@ static void place(struct harness *h)
     struct err e = {0};
     place_all(h, &kv, &scratch);
     assert_int_equal(h->be->kind->buffer_new(h->be, &h->kv_memory, kv.n_byte + 64, &e), 0);
-    assert_int_equal(h->be->kind->buffer_new(h->be, &h->scratch_memory, scratch.n_byte + 64, &e), 0);
+    assert_int_equal(
+        h->be->kind->buffer_new(h->be, &h->scratch_memory, scratch.n_byte + 64, &e), 0);
     kv = (struct layout){.base = h->kv_memory.data};
     scratch = (struct layout){.base = h->scratch_memory.data};
     place_all(h, &kv, &scratch);
@@ -39,24 +40,33 @@ static void write_frequencies(struct harness *h)
     struct err e = {0};
     for (int i = 0; i < N_ROPE; i++) {
         plan_rope_frequencies(h->forward.config, (enum plan_rope)i, values);
-        assert_int_equal(h->be->kind->write(h->be, freq[i].data, values, (uint64_t)n * sizeof *values, &e), 0);
+        assert_int_equal(
+            h->be->kind->write(h->be, freq[i].data, values, (uint64_t)n * sizeof *values, &e), 0);
     }
 }
 
 int harness_open(struct harness *h, const struct model_config *c, const struct plan *p,
     const struct model_weights *w, const struct harness_options *o)
 {
-    struct backend_options options = {.n_thread = at_least(o->n_thread, 1), .level = o->level, .checks_shapes = 1};
+    struct backend_options options = {
+        .n_thread = at_least(o->n_thread, 1), .level = o->level, .checks_shapes = 1};
     struct err e = {0};
-    *h = (struct harness){.n_chunk = at_least(o->n_chunk, FORWARD_MAX_OUT), .n_context = o->n_context ? o->n_context : 512};
+    *h = (struct harness){.n_chunk = at_least(o->n_chunk, FORWARD_MAX_OUT),
+        .n_context = o->n_context ? o->n_context : 512};
     if (backend_open(&h->be, o->backend, &options, &e)) {
         assert_int_equal(e.code, ERR_UNSUPPORTED);
         return -1;
     }
-    h->kv = (struct kv_state){.n_slot = at_least(o->n_slot, 1), .n_context = h->n_context,
+    h->kv = (struct kv_state){.n_slot = at_least(o->n_slot, 1),
+        .n_context = h->n_context,
         .slack = at_least(h->n_chunk, KV_UNDO_ROWS)};
-    h->forward = (struct forward){.be = h->be, .config = c, .plan = p, .weights = w, .kv = &h->kv,
-        .skips_kv_rounding = o->skips_kv_rounding, .keeps_taps = o->keeps_taps,
+    h->forward = (struct forward){.be = h->be,
+        .config = c,
+        .plan = p,
+        .weights = w,
+        .kv = &h->kv,
+        .skips_kv_rounding = o->skips_kv_rounding,
+        .keeps_taps = o->keeps_taps,
         .scratch = {.n_row = h->n_chunk, .n_slot = h->kv.n_slot}};
     place(h);
     write_frequencies(h);
@@ -82,8 +92,9 @@ struct rows {
 static struct rows new_rows(struct arena *a, int n)
 {
     size_t count = (size_t)n;
-    return (struct rows){ARENA_NEW(a, int32_t, count), ARENA_NEW(a, int32_t, count), ARENA_NEW(a, int32_t, count),
-        ARENA_NEW(a, int32_t, count * CONFIG_MAX_NGRAM), ARENA_NEW(a, int32_t, count)};
+    return (struct rows){ARENA_NEW(a, int32_t, count), ARENA_NEW(a, int32_t, count),
+        ARENA_NEW(a, int32_t, count), ARENA_NEW(a, int32_t, count * CONFIG_MAX_NGRAM),
+        ARENA_NEW(a, int32_t, count)};
 }
 
 static void fill_row(struct harness *h, struct rows *b, int r, const struct harness_row *row)
@@ -116,7 +127,9 @@ void harness_run(struct harness *h, const struct harness_row *rows, int n, float
         fail_msg("%s", e.text);
     const struct tensor *t = &h->forward.scratch.logits;
     if (logits)
-        assert_int_equal(h->be->kind->read(h->be, logits, t->data, (uint64_t)n * (uint64_t)c->n_vocab * sizeof *logits, &e), 0);
+        assert_int_equal(h->be->kind->read(h->be, logits, t->data,
+                             (uint64_t)n * (uint64_t)c->n_vocab * sizeof *logits, &e),
+            0);
     arena_free(&arena);
 }
 
@@ -129,7 +142,8 @@ void harness_append(struct harness *h, int slot, const int32_t *ids, int n, floa
         int count = n - first < limit ? n - first : limit;
         for (int r = 0; r < count; r++)
             rows[r] = (struct harness_row){slot, ids[first + r]};
-        harness_run(h, rows, count, logits ? logits + (int64_t)first * h->forward.config->n_vocab : NULL);
+        harness_run(
+            h, rows, count, logits ? logits + (int64_t)first * h->forward.config->n_vocab : NULL);
     }
     arena_free(&arena);
 }

@@ -1,7 +1,8 @@
-/* harness.h: a backend, sequence state, scratch and the forward pass over a model that is already in memory.
+/* harness.h: a backend, sequence state, scratch and the forward pass over a model that is already
+ * in memory.
  *
- * What an engine sets up behind hadal.h, without files, sessions or a tokenizer, so that a test can look inside.
- * Failures end the test through cmocka.
+ * What an engine sets up behind hadal.h, without files, sessions or a tokenizer, so that a test can
+ * look inside. Failures end the test through cmocka.
  */
 #ifndef TESTS_MODEL_HARNESS_H
 #define TESTS_MODEL_HARNESS_H
@@ -41,8 +42,8 @@ struct harness_row {
 int harness_open(struct harness *h, const struct model_config *c, const struct plan *p,
     const struct model_weights *w, const struct harness_options *o);
 void harness_close(struct harness *h);
-/* Appends n <= n_chunk rows of any sequences in one batch; logits: [n, n_vocab] or NULL, then n may exceed
- * FORWARD_MAX_OUT. */
+/* Appends n <= n_chunk rows of any sequences in one batch; logits: [n, n_vocab] or NULL, then n may
+ * exceed FORWARD_MAX_OUT. */
 void harness_run(struct harness *h, const struct harness_row *rows, int n, float *logits);
 /* Appends to one sequence in as many batches as it takes. */
 void harness_append(struct harness *h, int slot, const int32_t *ids, int n, float *logits);

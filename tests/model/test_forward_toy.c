@@ -1,5 +1,6 @@
-/* test_forward_toy.c: the whole forward pass against the toy vectors of both specifications (v4 appendix F, v41
- * appendix B), on every backend that runs here, in one chunking; tests/engine has the equality of all others. */
+/* test_forward_toy.c: the whole forward pass against the toy vectors of both specifications (v4
+ * appendix F, v41 appendix B), on every backend that runs here, in one chunking; tests/engine has
+ * the equality of all others. */
 #include "model/harness.h"
 #include "support/toy_model.h"
 
@@ -40,8 +41,7 @@ static const struct golden v4_on[] = {
     {127, {-2.472992f, -0.517858f, 1.067831f, -2.452362f}, 3.376602f, 50},
     {128, {0.090308f, -1.482376f, -0.396574f, -1.202485f}, 8.828311f, 9},
     {255, {0.100027f, 1.425786f, -2.215337f, 2.082133f}, -4.551733f, 63},
-    {299, {0.502041f, 0.470070f, 0.507329f, -0.969553f}, 3.590715f, 36},
-    {.pos = -1}};
+    {299, {0.502041f, 0.470070f, 0.507329f, -0.969553f}, 3.590715f, 36}, {.pos = -1}};
 static const struct golden v4_off[] = {
     {0, {0.123104f, 1.421601f, -1.759524f, -1.482647f}, 5.455848f, 20},
     {3, {-1.085752f, 1.933058f, -0.506462f, 0.363856f}, 20.988509f, 70},
@@ -50,8 +50,7 @@ static const struct golden v4_off[] = {
     {127, {-2.468441f, -0.480184f, 1.151215f, -2.220411f}, 2.693291f, 50},
     {128, {0.123327f, -1.519181f, -0.344267f, -1.253125f}, 8.813960f, 9},
     {255, {0.022410f, 1.384516f, -2.187096f, 1.895703f}, -5.268970f, 63},
-    {299, {-0.277506f, 0.288115f, 0.523484f, -0.385786f}, 6.249548f, 36},
-    {.pos = -1}};
+    {299, {-0.277506f, 0.288115f, 0.523484f, -0.385786f}, 6.249548f, 36}, {.pos = -1}};
 static const struct golden v41_on[] = {
     {0, {0.122606f, 1.971325f, 0.459346f, -1.072125f}, 1.626606f, 50},
     {11, {1.843233f, -2.214965f, 1.462087f, -1.936548f}, -0.071742f, 94},
@@ -60,8 +59,7 @@ static const struct golden v41_on[] = {
     {24, {0.361092f, -1.015252f, 2.084730f, -2.227991f}, 20.130894f, 59},
     {25, {1.192964f, -0.019688f, 0.599116f, -0.467105f}, 2.653039f, 35},
     {100, {-0.245052f, 0.380878f, 2.236608f, 0.522373f}, 17.411963f, 38},
-    {199, {1.052352f, -0.154361f, -0.949507f, 1.691735f}, 18.456801f, 38},
-    {.pos = -1}};
+    {199, {1.052352f, -0.154361f, -0.949507f, 1.691735f}, 18.456801f, 38}, {.pos = -1}};
 static const struct golden v41_off[] = {
     {0, {-0.084946f, 1.967055f, 0.355707f, -1.204309f}, 3.309439f, 96},
     {11, {1.751360f, -1.976289f, 1.447251f, -2.375921f}, 8.575845f, 94},
@@ -70,8 +68,7 @@ static const struct golden v41_off[] = {
     {24, {0.331750f, -1.064149f, 1.977544f, -2.121426f}, 21.741030f, 59},
     {25, {1.262970f, -0.681603f, 1.193297f, 0.489390f}, 10.868140f, 58},
     {100, {2.176110f, -1.401832f, 0.765583f, -1.526058f}, 10.490875f, 82},
-    {199, {1.579640f, -0.166540f, 0.031754f, 1.994826f}, 9.346967f, 38},
-    {.pos = -1}};
+    {199, {1.579640f, -0.166540f, 0.031754f, 1.994826f}, 9.346967f, 38}, {.pos = -1}};
 
 static const struct vector {
     toy_fn make;
@@ -107,7 +104,8 @@ static void make_ids(int32_t *ids, int n, int modulus)
         ids[t] = (t * t + 7 * t + 3) % modulus;
 }
 
-static void compare_row(const struct vector *v, const struct golden *g, const float *logits, int n_vocab, float *worst)
+static void compare_row(
+    const struct vector *v, const struct golden *g, const float *logits, int n_vocab, float *worst)
 {
     double sum = 0;
     for (int i = 0; i < n_vocab; i++)
@@ -116,7 +114,8 @@ static void compare_row(const struct vector *v, const struct golden *g, const fl
         float off = fabsf(logits[i] - g->first[i]);
         *worst = fmaxf(*worst, off);
         if (!(off <= v->tolerance))
-            fail_msg("position %d logit %d is %g, expected %g", g->pos, i, (double)logits[i], (double)g->first[i]);
+            fail_msg("position %d logit %d is %g, expected %g", g->pos, i, (double)logits[i],
+                (double)g->first[i]);
     }
     if (!(fabs(sum - (double)g->sum) <= 20 * (double)v->tolerance)) /* of a hundred values */
         fail_msg("position %d sum of logits is %g, expected %g", g->pos, sum, (double)g->sum);
@@ -130,15 +129,15 @@ static void check_vector(const struct vector *v, const char *backend)
     int n_vocab = toy->config.n_vocab;
     struct harness h;
     struct harness_options o = {.backend = backend, .skips_kv_rounding = v->skips_kv_rounding};
-    float *logits = ARENA_NEW(&arena, float, (size_t)v->n * (size_t)n_vocab), worst = 0;
+    float *logits = ARENA_NEW(&arena, float, (size_t)v->n *(size_t)n_vocab), worst = 0;
     int32_t ids[N_ROW_MAX];
     make_ids(ids, v->n, v->modulus);
     assert_int_equal(harness_open(&h, &toy->config, &toy->plan, &toy->weights, &o), 0);
     harness_append(&h, 0, ids, v->n, logits);
     for (const struct golden *g = v->golden; g->pos >= 0; g++)
         compare_row(v, g, logits + (int64_t)g->pos * n_vocab, n_vocab, &worst);
-    print_message("%s %s, rounding %s: largest difference %.2g\n", backend, toy->config.architecture,
-        v->skips_kv_rounding ? "off" : "on", (double)worst);
+    print_message("%s %s, rounding %s: largest difference %.2g\n", backend,
+        toy->config.architecture, v->skips_kv_rounding ? "off" : "on", (double)worst);
     harness_close(&h);
     arena_free(&arena);
 }
@@ -165,7 +164,8 @@ static int32_t choose_best(void *context, int i, int r, const float *logits)
     return harness_argmax(logits, c->n_vocab);
 }
 
-static void check_draft(const char *backend, const struct toy_model *toy, const struct draft_golden *g)
+static void check_draft(
+    const char *backend, const struct toy_model *toy, const struct draft_golden *g)
 {
     struct harness h;
     struct harness_options o = {.backend = backend, .keeps_taps = 1};
@@ -178,14 +178,23 @@ static void check_draft(const char *backend, const struct toy_model *toy, const 
     assert_true(n_vocab <= 256);
     assert_int_equal(harness_open(&h, &toy->config, &toy->plan, &toy->weights, &o), 0);
     harness_append(&h, 0, ids, g->last + 1, NULL);
-    struct draft_request q = {.n_seq = 1, .slot = &slot, .last = &last, .anchor = &anchor, .n_draft = N_DRAFT,
-        .choose = choose_best, .context = &choices, .logits = logits, .id = id, .confidence = confidence};
+    struct draft_request q = {.n_seq = 1,
+        .slot = &slot,
+        .last = &last,
+        .anchor = &anchor,
+        .n_draft = N_DRAFT,
+        .choose = choose_best,
+        .context = &choices,
+        .logits = logits,
+        .id = id,
+        .confidence = confidence};
     for (int round = 0; round < 2; round++) { /* drafting leaves no trace */
         assert_int_equal(draft_run(&h.forward, &q, &e), 0);
         for (int r = 0; r < N_DRAFT; r++) {
             assert_int_equal(id[r], g->id[r]);
             assert_float_equal(choices.first[0][r], g->first[r], 2e-3f);
-            assert_float_equal(confidence[r], g->confidence[r], 1e-3f * fabsf(g->confidence[r]) + 0.05f);
+            assert_float_equal(
+                confidence[r], g->confidence[r], 1e-3f * fabsf(g->confidence[r]) + 0.05f);
         }
     }
     harness_close(&h);
@@ -212,7 +221,8 @@ static void drafts_do_not_depend_on_the_batch(void **state)
     struct harness_options o = {.backend = "cpu", .keeps_taps = 1, .n_slot = N_SEQ};
     struct choices choices = {.n_vocab = toy->config.n_vocab}, alone = choices;
     static const int length[N_SEQ] = {3, 17, 40, 90};
-    int32_t ids[N_ROW_MAX], slot[N_SEQ] = {2, 0, 3, 1}, last[N_SEQ], anchor[N_SEQ] = {5, 60, 119, 0};
+    int32_t ids[N_ROW_MAX], slot[N_SEQ] = {2, 0, 3, 1}, last[N_SEQ],
+                            anchor[N_SEQ] = {5, 60, 119, 0};
     int32_t id[N_SEQ * N_DRAFT], id_alone[N_DRAFT];
     float confidence[N_SEQ * N_DRAFT], confidence_alone[N_DRAFT], logits[256];
     struct err e = {0};
@@ -223,12 +233,28 @@ static void drafts_do_not_depend_on_the_batch(void **state)
         harness_append(&h, slot[i], ids, length[i], NULL);
         last[i] = length[i] - 1;
     }
-    struct draft_request q = {.n_seq = N_SEQ, .slot = slot, .last = last, .anchor = anchor, .n_draft = N_DRAFT,
-        .choose = choose_best, .context = &choices, .logits = logits, .id = id, .confidence = confidence};
+    struct draft_request q = {.n_seq = N_SEQ,
+        .slot = slot,
+        .last = last,
+        .anchor = anchor,
+        .n_draft = N_DRAFT,
+        .choose = choose_best,
+        .context = &choices,
+        .logits = logits,
+        .id = id,
+        .confidence = confidence};
     assert_int_equal(draft_run(&h.forward, &q, &e), 0);
     for (int i = 0; i < N_SEQ; i++) {
-        struct draft_request one = {.n_seq = 1, .slot = slot + i, .last = last + i, .anchor = anchor + i, .n_draft = N_DRAFT,
-            .choose = choose_best, .context = &alone, .logits = logits, .id = id_alone, .confidence = confidence_alone};
+        struct draft_request one = {.n_seq = 1,
+            .slot = slot + i,
+            .last = last + i,
+            .anchor = anchor + i,
+            .n_draft = N_DRAFT,
+            .choose = choose_best,
+            .context = &alone,
+            .logits = logits,
+            .id = id_alone,
+            .confidence = confidence_alone};
         assert_int_equal(draft_run(&h.forward, &one, &e), 0);
         assert_memory_equal(id_alone, id + i * N_DRAFT, sizeof id_alone);
         assert_memory_equal(confidence_alone, confidence + i * N_DRAFT, sizeof confidence_alone);
@@ -244,7 +270,8 @@ enum { N_SELECTED = 12, N_BLOCK = 6, QUERY = 40 };
 
 static const int32_t selected[][N_SELECTED] = {{0, 1, 2, 3, 4, 6, 7, 11, 13, 16, 17, 19},
     {0, 1, 2, 3, 8, 10, 11, 12, 13, 17, 18, 19}, {1, 3, 5, 7, 10, 18, 19, 22, 25, 27, 28, 32},
-    {16, 17, 19, 24, 25, 27, 28, 30, 33, 34, 35, 40}, {0, 1, 2, 25, 26, 27, 30, 31, 33, 34, 35, 40}};
+    {16, 17, 19, 24, 25, 27, 28, 30, 33, 34, 35, 40},
+    {0, 1, 2, 25, 26, 27, 30, 31, 33, 34, 35, 40}};
 static const int32_t candidates[N_BLOCK] = {0, 4, 6, 7, 8, 10};
 
 static struct {
@@ -290,7 +317,8 @@ static void selection_is_that_of_the_specification(void **state)
 static void hash_rows_are_those_of_the_specification(void **state)
 {
     static const int32_t first[2][6] = {{4, 64, 134, 230, 303, 370}, {65, 96, 179, 305, 376, 492}};
-    static const int32_t tenth[2][6] = {{42, 54, 152, 215, 263, 328}, {56, 158, 234, 279, 448, 465}};
+    static const int32_t tenth[2][6] = {
+        {42, 54, 152, 215, 263, 328}, {56, 158, 234, 279, 448, 465}};
     struct arena arena = {0};
     struct toy_model *toy = make_toy(toy_v41, &arena);
     int32_t ids[10], history[3] = {-1, -1, -1}, rows[6];

@@ -1,7 +1,8 @@
 /* soak.c: long runs over hadal.h, for the soak suite.
  *
- *   soak drafts MODEL N      N tokens without and with drafts: the same tokens and the same logits, bit for bit
- *   soak memory MODEL N      N cycles of opening, writing, undoing, drafting and closing; resident KiB now and then
+ *   soak drafts MODEL N      N tokens without and with drafts: the same tokens and the same logits,
+ * bit for bit soak memory MODEL N      N cycles of opening, writing, undoing, drafting and closing;
+ * resident KiB now and then
  */
 #include "base/err.h"
 #include "hadal.h"
@@ -40,7 +41,8 @@ static long resident_kib(void)
     return pages * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
-static void same_state(const hadal_session *a, const hadal_session *b, int n_vocab, const char *what)
+static void same_state(
+    const hadal_session *a, const hadal_session *b, int n_vocab, const char *what)
 {
     int n_a, n_b;
     const int32_t *ids_a = hadal_session_ids(a, &n_a), *ids_b = hadal_session_ids(b, &n_b);
@@ -52,7 +54,8 @@ static void same_state(const hadal_session *a, const hadal_session *b, int n_voc
 }
 
 /* The plain session follows the drafting one token by token, choosing for itself. */
-static void follow(hadal_session *plain, const hadal_session *drafting, const struct hadal_sampling *sampling)
+static void follow(
+    hadal_session *plain, const hadal_session *drafting, const struct hadal_sampling *sampling)
 {
     int32_t ids[HADAL_NEXT_MAX];
     int n_plain, n_drafting, n;
@@ -81,7 +84,8 @@ static void soak_drafts(hadal_engine *engine, long n_token)
     hadal_engine_info(engine, &info);
     need(hadal_session_open(&plain, engine, &e) || hadal_session_open(&drafting, engine, &e));
     for (; n_done < n_token; n_done += n) {
-        if (!length || length + HADAL_NEXT_MAX > info.n_context) { /* a new text: greedy, then at two temperatures */
+        if (!length || length + HADAL_NEXT_MAX >
+                           info.n_context) { /* a new text: greedy, then at two temperatures */
             prompt(plain, drafting, info.n_vocab);
             sampling.temperature = 0.5f * (float)(round++ % 3);
         }
@@ -91,7 +95,8 @@ static void soak_drafts(hadal_engine *engine, long n_token)
         hadal_session_ids(drafting, &length);
     }
     hadal_session_draft_stats(drafting, &stats);
-    printf("{\"tokens\": %ld, \"cycles\": %llu, \"texts\": %d}\n", n_done, (unsigned long long)stats.n_cycle, round);
+    printf("{\"tokens\": %ld, \"cycles\": %llu, \"texts\": %d}\n", n_done,
+        (unsigned long long)stats.n_cycle, round);
     hadal_session_close(plain);
     hadal_session_close(drafting);
 }
@@ -104,11 +109,13 @@ static void cycle(hadal_engine *engine, int n_vocab)
     int n, length = 1 + random_below(48);
     for (int i = 0; i < length; i++)
         ids[i] = random_below(n_vocab);
-    need(hadal_session_open(&session, engine, &e) || hadal_session_append(session, ids, length, NULL, &e));
+    need(hadal_session_open(&session, engine, &e) ||
+         hadal_session_append(session, ids, length, NULL, &e));
     for (int i = 0; i < 3; i++)
         need(hadal_session_next(session, &sampling, random_below(7) - 1, ids, &n, &e));
     hadal_session_ids(session, &n);
-    need(hadal_session_rewind(session, random_below(n + 1), &e) || hadal_session_append(session, ids, 1, NULL, &e));
+    need(hadal_session_rewind(session, random_below(n + 1), &e) ||
+         hadal_session_append(session, ids, 1, NULL, &e));
     hadal_session_close(session);
 }
 
