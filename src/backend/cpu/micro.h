@@ -74,7 +74,7 @@ struct micro {
     void (*butterfly)(float *low, float *high, int64_t n);                      /* low + high, low - high */
 };
 
-/* NULL where this program was built for another processor family. */
+/* Each exists only where this program is built for its processor family. */
 extern const struct micro micro_portable, micro_avx2, micro_avx512, micro_neon;
 
 #endif
