@@ -41,6 +41,6 @@ struct command {
     int takes_all; /* every argument is passed on in `rest`, options too */
 };
 
-extern const struct command command_run, command_score, command_inspect, command_convert;
+extern const struct command command_run, command_score, command_inspect, command_convert, command_bench;
 
 #endif

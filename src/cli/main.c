@@ -9,7 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct command *const commands[] = {&command_run, &command_score, &command_inspect, &command_convert};
+static const struct command *const commands[] = {
+    &command_run, &command_score, &command_bench, &command_inspect, &command_convert};
 enum { N_COMMAND = sizeof commands / sizeof *commands };
 
 /* A signal handler cannot be passed anything. */
