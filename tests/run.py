@@ -28,7 +28,8 @@ def count_program(case):
 def run_ctest(build, jobs):
     report = build / "ctest.xml"
     report.unlink(missing_ok=True)
-    code = subprocess.call(["ctest", "--test-dir", build, "--output-on-failure", "--output-junit", report, "-j", str(jobs)])
+    whole = ["--test-output-size-passed", "10000000", "--test-output-size-failed", "10000000"]
+    code = subprocess.call(["ctest", "--test-dir", build, "--output-on-failure", *whole, "--output-junit", report, "-j", str(jobs)])
     if not report.exists():
         return 0, 1
     cases = xml.parse(report).getroot().findall(".//testcase")

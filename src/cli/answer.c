@@ -150,13 +150,13 @@ int answer_run(const struct answer_request *q, struct command_call *call, struct
     struct stream s = {.q = q, .terminal = call->terminal, .answer = a, .is_reasoning = q->is_thinking,
         .stop = {.stops = q->stops}};
     s.end_think_id = tokenizer_special(q->tokenizer, text_of("</think>"));
-    call->interrupt->n = 0;
+    a->end = ANSWER_CANCELLED;
+    if (call->interrupt->n)
+        return 0;
     int failed = prefill(q, a, e);
     terminal_progress_end(call->terminal);
-    if (failed) {
-        a->end = ANSWER_CANCELLED;
+    if (failed)
         return e->code == ERR_CANCELLED ? 0 : -1;
-    }
     double start = terminal_seconds();
     failed = decode(&s, call->interrupt, e);
     a->decode_seconds = terminal_seconds() - start;

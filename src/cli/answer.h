@@ -30,8 +30,8 @@ struct answer {
     double prefill_seconds, decode_seconds;
 };
 
-/* Streams the answer: content to out, reasoning dimmed to out or, if that is no terminal, to note. Ctrl-C ends it early
- * (ANSWER_CANCELLED), which is no error. */
+/* Streams the answer: content to out, reasoning dimmed to out or, if that is no terminal, to note. Ctrl-C, also one
+ * that came before, ends it early (ANSWER_CANCELLED), which is no error. */
 int answer_run(const struct answer_request *q, struct command_call *call, struct answer *a, struct err *e);
 /* One line for people: speeds, context, seed, and how it ended when that is not the usual way. */
 void answer_note(const struct answer_request *q, const struct answer *a, struct terminal *t);

@@ -161,6 +161,7 @@ static int do_load(struct chat *c, char *argument, struct err *e)
 {
     if (transcript_load(&c->transcript, argument, e))
         return -1;
+    c->is_unanswered = 0;
     terminal_note(c->terminal, "%zu messages read from %s", c->transcript.n, argument);
     return 0;
 }

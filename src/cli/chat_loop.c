@@ -61,7 +61,8 @@ static int keep_answer(struct chat *c, struct err *e)
             return -1;
         last = transcript_last(&c->transcript);
     }
-    if (last && last->role == CHAT_ASSISTANT)
+    c->is_unanswered = !last || last->role != CHAT_ASSISTANT;
+    if (!c->is_unanswered)
         last->is_open = a->end != ANSWER_COMPLETE && a->end != ANSWER_STOP_STRING;
     return 0;
 }
@@ -101,6 +102,9 @@ int chat_answer(struct chat *c, const struct token_list *prompt, struct err *e)
 static int ask(struct chat *c, const char *text, struct err *e)
 {
     c->n_retry = 0;
+    const struct turn *last = transcript_last(&c->transcript);
+    if (c->is_unanswered && last && last->role == CHAT_USER)
+        transcript_drop_exchange(&c->transcript);
     if (transcript_add(&c->transcript, CHAT_USER, text_of(text), (struct text){0}, e) || chat_answer(c, NULL, e)) {
         transcript_drop_exchange(&c->transcript); /* nothing came of it: as if it had not been asked */
         return -1;

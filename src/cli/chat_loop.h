@@ -32,6 +32,7 @@ struct chat {
     struct line_editor *editor; /* NULL: lines are read as they come */
     struct arena arena;         /* values that /set was given */
     struct answer latest;
+    int is_unanswered; /* the last question was stopped before a word came: the next one takes its place */
     int is_leaving;
 };
 

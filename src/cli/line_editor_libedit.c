@@ -180,6 +180,7 @@ enum line_result line_editor_read(struct line_editor *l, const char *prompt, str
 {
     int n = 0;
     l->prompt = prompt;
+    el_resize(l->el);
     fputs(PASTE_ON, stdout);
     fflush(stdout);
     errno = 0;

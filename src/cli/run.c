@@ -78,7 +78,7 @@ static void greet(const struct chat *c)
 
 static int converse(struct chat *c, const struct run_settings *s, struct err *e)
 {
-    int is_chat = s->is_interactive || (c->terminal->in_is_tty && !s->prompt && !s->file);
+    int is_chat = s->is_interactive || (c->terminal->in_is_tty && c->terminal->out_is_tty && !s->prompt && !s->file);
     if (chat_open(c, e) || (s->saved && transcript_load(&c->transcript, s->saved, e)) ||
         (s->system && transcript_set_system(&c->transcript, text_of(s->system), e)))
         return EXIT_FAILED;

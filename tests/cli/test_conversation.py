@@ -169,10 +169,12 @@ def test_interrupt_during_the_prompt_keeps_the_chat(chat, script):
     t.send("\x03")
     t.expect("stopped")
     t.expect(">>> ")
-    t.line("/undo")
-    t.expect("forgotten")
     t.line("y")
     t.expect("You said: y")
+    t.expect(">>> ")
+    t.line("/show")
+    t.expect("you:.* y\r\n")
+    assert "xxx" not in t.text[t.text.rindex("/show"):]
 
 
 def test_reasoning_is_dimmed(chat, script):
