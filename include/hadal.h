@@ -40,7 +40,8 @@ struct hadal_engine_options {
     int n_session;        /* sequences held at once; 0: 1 */
     int n_chunk;          /* rows of one prefill step; 0: 256 */
     int skips_kv_rounding;/* 1: leave out the trained roundings, to compare with engines that lack them */
-    int has_no_drafts;    /* 1: never draft; the stages' rings are not kept */
+    int has_no_drafts;    /* 1: leave out the draft stages; their rings are not kept */
+    int has_no_copies;    /* 1: never propose what followed the same text before */
     hadal_progress_fn progress;
     void *progress_context;
 };
@@ -113,7 +114,8 @@ int32_t hadal_sample(const struct hadal_sampling *s, const float *logits, int n_
 enum { HADAL_NEXT_MAX = 17, HADAL_DRAFT_PLACES = 16 };
 
 /* Chooses the token after the sequence, appends it, and with it as many drafted tokens as the model itself would have
- * chosen: ids[0..n), 1 <= n <= HADAL_NEXT_MAX. The tokens and all bits are those of one token at a time.
+ * chosen: ids[0..n), 1 <= n <= HADAL_NEXT_MAX. The tokens and all bits are those of one token at a time. Draft stages
+ * propose, where the model has them, and earlier text that ends like the sequence does.
  * n_draft: -1 as many as pay, 0 none, else at most that many. Nothing follows an end token in ids. */
 int hadal_session_next(hadal_session *session, const struct hadal_sampling *sampling, int n_draft, int32_t *ids, int *n,
     struct err *e);
@@ -121,6 +123,9 @@ int hadal_session_next(hadal_session *session, const struct hadal_sampling *samp
 struct hadal_draft_stats {
     uint64_t n_cycle, n_token, n_row; /* calls, tokens they gave, rows they computed */
     uint64_t n_proposed[HADAL_DRAFT_PLACES], n_accepted[HADAL_DRAFT_PLACES]; /* by place in the block */
+    uint64_t n_copied, n_copied_accepted; /* of those, the ones that earlier text proposed, not the draft stages */
+    double seconds;                       /* of all calls */
+    double step_seconds;                  /* of one plain step, as measured; 0: none was made */
 };
 void hadal_session_draft_stats(const hadal_session *session, struct hadal_draft_stats *stats);
 

@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "generate/copies.h"
 #include "generate/draft_policy.h"
 #include "model/forward.h"
 
@@ -39,6 +40,7 @@ struct hadal_session {
     int has_logits;
     float *draft_logits, *check_logits; /* [n_vocab], [DRAFT_MAX_ROWS, n_vocab] */
     struct draft_policy policy;
+    struct copies copies; /* unused with has_no_copies */
     struct hadal_draft_stats stats;
 };
 

@@ -1,9 +1,12 @@
-/* next.c: generation: plain steps and draft-and-check cycles. dspark spec 2 and 4.
+/* next.c: generation: plain steps and propose-and-check cycles. dspark spec 2 and 4.
  *
- * A cycle knows token T (chosen from the logits at hand), lets the draft stages propose what follows, and appends T and the
- * proposals in one batch. Every row's token is then chosen from that row's own logits by the same pure function as in a
- * plain step; proposals that agree stay, the first that does not is undone by setting the length back. Rows have the bits
- * of single steps, so the text does not depend on whether, or how much, was drafted.
+ * A cycle knows token T (chosen from the logits at hand), collects proposals of what follows, and
+ * appends T and the proposals in one batch. Proposals come from the draft stages, and from earlier
+ * text that ended in the same way: after the stages' block when it agrees, alone when no stage
+ * drafts. Every row's token is then chosen from that row's own logits by the same pure function as
+ * in a plain step; proposals that agree stay, the first that does not is undone by setting the
+ * length back. Rows have the bits of single steps, so the text does not depend on what was
+ * proposed.
  */
 #include "engine/engine.h"
 
@@ -24,10 +27,10 @@ static double now_seconds(void)
 struct cycle {
     hadal_session *session;
     const struct hadal_sampling *sampling;
-    int n_start; /* length of the sequence before T */
-    int32_t draft[DRAFT_MAX_ROWS];
+    int n_start; /* length of the sequence before T; proposal r is ids[n_start + 1 + r] */
     float confidence[DRAFT_MAX_ROWS]; /* probabilities */
-    int n_draft;
+    int n_draft, n_stage; /* proposals, and how many of them, the first, are the draft stages' */
+    int has_drafted;
     double draft_seconds;
 };
 
@@ -37,7 +40,8 @@ static int32_t choose_draft(void *context, int i, int r, const float *logits)
     hadal_session *s = y->session;
     int pos = y->n_start + 1 + r;
     (void)i;
-    int32_t id = hadal_sample(y->sampling, logits, s->engine->model.config->n_vocab, s->ids, pos, pos);
+    int32_t id =
+        hadal_sample(y->sampling, logits, s->engine->model.config->n_vocab, s->ids, pos, pos);
     s->ids[pos] = id; /* beyond the length: history of the next choice */
     return id;
 }
@@ -49,39 +53,50 @@ static int draft(struct cycle *y, int limit, struct err *e)
     hadal_engine *g = s->engine;
     int32_t slot = s->slot, last = y->n_start - 1, anchor = s->ids[y->n_start];
     double start = now_seconds();
-    struct draft_request q = {.n_seq = 1, .slot = &slot, .last = &last, .anchor = &anchor, .n_draft = limit,
-        .choose = choose_draft, .context = y, .logits = s->draft_logits, .id = y->draft, .confidence = y->confidence};
+    struct draft_request q = {.n_seq = 1,
+        .slot = &slot,
+        .last = &last,
+        .anchor = &anchor,
+        .n_draft = limit,
+        .choose = choose_draft,
+        .context = y,
+        .logits = s->draft_logits,
+        .id = s->ids + y->n_start + 1,
+        .confidence = y->confidence};
     if (draft_run(&g->forward, &q, e))
         return -1;
     for (int r = 0; r < limit; r++)
-        y->confidence[r] = 1 / (1 + expf(-y->confidence[r] / g->model.config->draft_temperature[r]));
-    y->n_draft = limit;
+        y->confidence[r] =
+            1 / (1 + expf(-y->confidence[r] / g->model.config->draft_temperature[r]));
+    y->n_draft = y->n_stage = limit;
+    y->has_drafted = 1;
     y->draft_seconds = now_seconds() - start;
     return 0;
 }
 
-/* Appends T and the drafts in one batch, keeps those that the model itself chooses. Returns how many, or -1. */
+/* Appends T and the proposals in one batch, keeps those that the model itself chooses. Returns how
+ * many, or -1. */
 static int check(struct cycle *y, struct err *e)
 {
     hadal_session *s = y->session;
     hadal_engine *g = s->engine;
     int n_vocab = g->model.config->n_vocab, n_row = 1 + y->n_draft, n_accepted = 0;
     int32_t ids[DRAFT_MAX_ROWS];
-    ids[0] = s->ids[y->n_start];
-    memcpy(ids + 1, y->draft, (size_t)y->n_draft * sizeof *ids);
+    memcpy(ids, s->ids + y->n_start, (size_t)n_row * sizeof *ids);
     double start = now_seconds();
     if (hadal_session_append(s, ids, n_row, s->check_logits, e))
         return -1;
     while (n_accepted < y->n_draft && ids[n_accepted] != g->model.config->eos_id) {
         int pos = y->n_start + 1 + n_accepted;
         const float *logits = s->check_logits + (int64_t)n_accepted * n_vocab;
-        if (hadal_sample(y->sampling, logits, n_vocab, s->ids, pos, pos) != y->draft[n_accepted])
+        if (hadal_sample(y->sampling, logits, n_vocab, s->ids, pos, pos) != ids[1 + n_accepted])
             break;
         n_accepted++;
     }
     if (n_accepted < y->n_draft && hadal_session_rewind(s, y->n_start + 1 + n_accepted, e))
         return -1;
-    memcpy(s->logits, s->check_logits + (int64_t)n_accepted * n_vocab, (size_t)n_vocab * sizeof *s->logits);
+    memcpy(s->logits, s->check_logits + (int64_t)n_accepted * n_vocab,
+        (size_t)n_vocab * sizeof *s->logits);
     s->has_logits = 1;
     draft_policy_checked(&s->policy, n_row, now_seconds() - start);
     return n_accepted;
@@ -91,56 +106,74 @@ static void count(hadal_session *s, const struct cycle *y, int n_accepted)
 {
     struct hadal_draft_stats *stats = &s->stats;
     stats->n_cycle++;
-    stats->n_token += 1 + n_accepted;
-    stats->n_row += 1 + y->n_draft;
+    stats->n_token += (uint64_t)(1 + n_accepted);
+    stats->n_row += (uint64_t)(1 + y->n_draft);
     for (int r = 0; r < y->n_draft && r < HADAL_DRAFT_PLACES; r++) {
         stats->n_proposed[r]++;
         stats->n_accepted[r] += r < n_accepted;
+        stats->n_copied += r >= y->n_stage;
+        stats->n_copied_accepted += r >= y->n_stage && r < n_accepted;
     }
 }
 
-/* The longest block that the file, the context and the caller allow. */
-static int draft_limit(const hadal_session *s, int n_draft)
+static int min_int(int a, int b)
 {
-    const hadal_engine *g = s->engine;
-    int limit = g->forward.keeps_taps ? g->model.config->draft_block : 0, room = g->options.n_context - s->n - 1;
-    if (n_draft >= 0 && n_draft < limit)
-        limit = n_draft;
-    return limit < room ? limit : room;
+    return a < b ? a : b;
 }
 
-static int speculate(struct cycle *y, int n_draft, int limit, struct err *e)
+/* Proposals after T, of which the caller allows n_draft, or, -1, as many as pay. */
+static int propose(struct cycle *y, int n_draft, struct err *e)
 {
-    struct draft_policy *policy = &y->session->policy;
-    double start = now_seconds();
-    if (draft(y, limit, e))
+    hadal_session *s = y->session;
+    const hadal_engine *g = s->engine;
+    int limit =
+        min_int(n_draft < 0 ? DRAFT_MAX_ROWS - 1 : n_draft, g->options.n_context - s->n - 1);
+    int n_stage = g->forward.keeps_taps ? min_int(g->model.config->draft_block, limit) : 0;
+    if (limit <= 0 || s->ids[s->n] == g->model.config->eos_id)
+        return 0;
+    if (n_stage > 0 && (n_draft > 0 || draft_policy_wants(&s->policy)) && draft(y, n_stage, e))
         return -1;
+    if (!g->options.has_no_copies) {
+        copies_follow(&s->copies, s->ids, s->n + 1);
+        y->n_draft += copies_propose(
+            &s->copies, s->ids, y->n_draft, min_int(limit, DRAFT_MAX_ROWS - 1), y->confidence);
+    }
     if (n_draft < 0)
-        y->n_draft = draft_policy_length(policy, y->confidence, y->n_draft);
-    int n_accepted = check(y, e);
-    if (n_accepted >= 0)
-        draft_policy_cycled(policy, 1 + n_accepted, now_seconds() - start, y->draft_seconds);
+        y->n_draft = draft_policy_length(&s->policy, y->confidence, y->n_draft, y->has_drafted);
+    y->n_stage = min_int(y->n_stage, y->n_draft);
+    return 0;
+}
+
+static int run_cycle(struct cycle *y, int n_draft, struct err *e)
+{
+    hadal_session *s = y->session;
+    double start = now_seconds();
+    int n_accepted = propose(y, n_draft, e) ? -1 : check(y, e);
+    if (n_accepted < 0) {
+        copies_cut(&s->copies, s->n); /* T may be in them already */
+        return -1;
+    }
+    double seconds = now_seconds() - start;
+    if (y->has_drafted)
+        draft_policy_cycled(&s->policy, 1 + n_accepted, seconds, y->draft_seconds);
+    s->stats.seconds += seconds;
+    count(s, y, n_accepted);
     return n_accepted;
 }
 
-int hadal_session_next(hadal_session *s, const struct hadal_sampling *sampling, int n_draft, int32_t *ids, int *n,
-    struct err *e)
+int hadal_session_next(hadal_session *s, const struct hadal_sampling *sampling, int n_draft,
+    int32_t *ids, int *n, struct err *e)
 {
     struct cycle y = {.session = s, .sampling = sampling, .n_start = s->n};
     if (!s->has_logits)
         return err_set(e, ERR_ARGUMENT, "nothing to go on from: append a token first");
     if (s->n >= s->engine->options.n_context)
         return err_set(e, ERR_ARGUMENT, "the context of %d tokens is full", s->n);
-    s->ids[s->n] = hadal_sample(sampling, s->logits, s->engine->model.config->n_vocab, s->ids, s->n, s->n);
-    int limit = draft_limit(s, n_draft), n_accepted;
-    int is_last = s->ids[s->n] == s->engine->model.config->eos_id;
-    if (limit > 0 && !is_last && (n_draft > 0 || draft_policy_wants(&s->policy)))
-        n_accepted = speculate(&y, n_draft, limit, e);
-    else
-        n_accepted = check(&y, e);
+    s->ids[s->n] =
+        hadal_sample(sampling, s->logits, s->engine->model.config->n_vocab, s->ids, s->n, s->n);
+    int n_accepted = run_cycle(&y, n_draft, e);
     if (n_accepted < 0)
         return -1;
-    count(s, &y, n_accepted);
     *n = 1 + n_accepted;
     memcpy(ids, s->ids + y.n_start, (size_t)*n * sizeof *ids);
     return 0;
@@ -149,4 +182,5 @@ int hadal_session_next(hadal_session *s, const struct hadal_sampling *sampling, 
 void hadal_session_draft_stats(const hadal_session *session, struct hadal_draft_stats *stats)
 {
     *stats = session->stats;
+    stats->step_seconds = session->policy.check_seconds[1];
 }

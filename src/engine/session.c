@@ -28,12 +28,13 @@ int hadal_session_open(hadal_session **session, hadal_engine *engine, struct err
     int32_t *ids = s ? ARENA_NEW(&arena, int32_t, (size_t)engine->options.n_context) : NULL;
     size_t n_vocab = (size_t)engine->model.config->n_vocab;
     float *logits = ids ? ARENA_NEW(&arena, float, n_vocab * (2 + DRAFT_MAX_ROWS)) : NULL;
-    if (!logits) {
+    struct copies copies = {.is_stale = 0};
+    if (!logits || (!engine->options.has_no_copies && copies_open(&copies, &arena, engine->options.n_context))) {
         arena_free(&arena);
         return err_set(e, ERR_MEMORY, "no memory for a session of %d tokens", engine->options.n_context);
     }
     *s = (hadal_session){.engine = engine, .arena = arena, .slot = slot, .ids = ids, .logits = logits,
-        .draft_logits = logits + n_vocab, .check_logits = logits + 2 * n_vocab};
+        .draft_logits = logits + n_vocab, .check_logits = logits + 2 * n_vocab, .copies = copies};
     engine->slot[slot] = s;
     *session = s;
     return 0;
@@ -134,6 +135,7 @@ int hadal_session_rewind(hadal_session *s, int length, struct err *e)
         return 0;
     s->n = length;
     s->has_logits = 0;
+    copies_cut(&s->copies, length);
     if (s->n_valid <= length)
         return 0;
     if (kv_can_rewind(&g->kv, g->model.config, g->model.plan, s->high, length)) {
@@ -156,6 +158,7 @@ int hadal_session_append(hadal_session *s, const int32_t *ids, int n, float *log
     if (!catch_up(s, n, logits_all, e))
         return 0;
     s->n = s->n_valid; /* what was computed stays; the rest is forgotten */
+    copies_cut(&s->copies, s->n);
     return -1;
 }
 

@@ -1,7 +1,8 @@
 /* draft_policy.c: see draft_policy.h. */
 #include "generate/draft_policy.h"
 
-/* Of one token a cycle, which is drafting at its worst, the decaying sum of tokens stays below 10. */
+/* Of one token a cycle, which is drafting at its worst, the decaying sum of tokens stays below 10.
+ */
 enum { FIRST_PAUSE = 32, LONGEST_PAUSE = 1024, TRIAL_TOKENS = 8 };
 
 static double mean_in(double mean, double value, double share)
@@ -9,7 +10,8 @@ static double mean_in(double mean, double value, double share)
     return mean > 0 ? mean + share * (value - mean) : value;
 }
 
-/* Time of a check of T rows: measured, or scaled from the nearest measured one (a row more costs a fifth of a step). */
+/* Time of a check of T rows: measured, or scaled from the nearest measured one (a row more costs a
+ * fifth of a step). */
 static double check_seconds(const struct draft_policy *p, int n_row)
 {
     for (int distance = 0; distance < DRAFT_MAX_ROWS; distance++) {
@@ -30,14 +32,16 @@ int draft_policy_wants(struct draft_policy *p)
     return 0;
 }
 
-int draft_policy_length(const struct draft_policy *p, const float *probability, int n)
+int draft_policy_length(
+    const struct draft_policy *p, const float *probability, int n, int has_drafted)
 {
-    double tokens = 1, survival = 1, best_rate = 1 / (check_seconds(p, 1) + p->draft_seconds);
+    double paid = has_drafted ? p->draft_seconds : 0;
+    double tokens = 1, survival = 1, best_rate = 1 / (check_seconds(p, 1) + paid);
     int best = 0;
     for (int j = 0; j < n && j + 2 <= DRAFT_MAX_ROWS; j++) {
         survival *= probability[j];
         tokens += survival;
-        double rate = tokens / (check_seconds(p, j + 2) + p->draft_seconds);
+        double rate = tokens / (check_seconds(p, j + 2) + paid);
         if (rate > best_rate) {
             best_rate = rate;
             best = j + 1;

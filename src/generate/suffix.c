@@ -1,4 +1,5 @@
-/* suffix.c: see suffix.h. Blumer et al., "The smallest automaton recognizing the subwords of a text", 1985. */
+/* suffix.c: see suffix.h. Blumer et al., "The smallest automaton recognizing the subwords of a
+ * text", 1985. */
 #include "generate/suffix.h"
 
 #include <assert.h>
@@ -58,15 +59,17 @@ static int32_t add_state(struct suffix *x, int32_t len, int32_t link, int32_t en
     return x->n_state;
 }
 
-/* The substrings of q of at most len tokens become a state of their own: they now end at the new token too, the longer
- * ones do not. Every edge made here is new, so all copying together is within the 3n edges. */
+/* The substrings of q of at most len tokens become a state of their own: they now end at the new
+ * token too, the longer ones do not. Every edge made here is new, so all copying together is within
+ * the 3n edges. */
 static int32_t split(struct suffix *x, int32_t p, int32_t token, int32_t q)
 {
     int32_t clone = add_state(x, x->state[p].len + 1, x->state[q].link, x->state[q].end);
     for (int32_t i = x->state[q].edge; i != NONE; i = x->edge[i].next_of_state)
         add_edge(x, clone, x->edge[i].token, x->edge[i].to);
     x->state[q].link = clone;
-    for (struct suffix_edge *edge; p != NONE && (edge = find_edge(x, p, token)) && edge->to == q; p = x->state[p].link)
+    for (struct suffix_edge *edge; p != NONE && (edge = find_edge(x, p, token)) && edge->to == q;
+         p = x->state[p].link)
         edge->to = clone;
     return clone;
 }
@@ -83,7 +86,8 @@ void suffix_push(struct suffix *x, int32_t token)
         p = x->state[p].link;
     }
     if (p != NONE)
-        link = x->state[edge->to].len == x->state[p].len + 1 ? edge->to : split(x, p, token, edge->to);
+        link =
+            x->state[edge->to].len == x->state[p].len + 1 ? edge->to : split(x, p, token, edge->to);
     x->state[now].link = link;
     x->last = now;
     x->match_len = x->state[link].len;

@@ -1,9 +1,11 @@
-/* suffix.h: the longest end of a sequence that has occurred before, after every token. A suffix automaton built online.
+/* suffix.h: the longest end of a sequence that has occurred before, after every token. A suffix
+ * automaton built online.
  *
- * A state stands for all substrings that end at the same set of positions; len is the longest of them, link the state of
- * the longest shorter one that ends elsewhere too. The whole sequence is one state, and the link of that state is the
- * answer. A sequence of n tokens has at most 2n states and 3n edges, made in O(n) all told; edges are found by hashing.
- * Memory is taken once, about 100 bytes a token of n_max. Tokens cannot be taken back: clear and push again.
+ * A state stands for all substrings that end at the same set of positions; len is the longest of
+ * them, link the state of the longest shorter one that ends elsewhere too. The whole sequence is
+ * one state, and the link of that state is the answer. A sequence of n tokens has at most 2n states
+ * and 3n edges, made in O(n) all told; edges are found by hashing. Memory is taken once, about 100
+ * bytes a token of n_max. Tokens cannot be taken back: clear and push again.
  */
 #ifndef HADAL_GENERATE_SUFFIX_H
 #define HADAL_GENERATE_SUFFIX_H
@@ -14,7 +16,8 @@
 
 struct suffix_state {
     int32_t len, link, edge; /* edge: first of its list; state 0: none */
-    int32_t end;             /* position after an occurrence, the latest that was the longest match when it was pushed */
+    int32_t end; /* position after an occurrence, the latest that was the longest match when it was
+                    pushed */
 };
 
 struct suffix_edge {
@@ -38,8 +41,8 @@ int suffix_open(struct suffix *x, struct arena *a, int n_max);
 void suffix_clear(struct suffix *x);
 /* At most n_max tokens. */
 void suffix_push(struct suffix *x, int32_t token);
-/* Length of the longest end of the sequence that also ends earlier, 0 if there is none; *end: position after one such
- * occurrence, so that ids[*end] is what followed it. */
+/* Length of the longest end of the sequence that also ends earlier, 0 if there is none; *end:
+ * position after one such occurrence, so that ids[*end] is what followed it. */
 int suffix_match(const struct suffix *x, int *end);
 
 #endif

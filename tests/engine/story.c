@@ -43,8 +43,9 @@ hadal_session *story_session(hadal_engine *engine)
 static void write_prompt(struct story *s)
 {
     uint64_t state = s->options.seed + 1;
+    int period = s->options.period;
     for (int i = 0; i < s->options.n_prompt; i++)
-        s->ids[i] = story_random(&state, s->n_vocab);
+        s->ids[i] = period && i >= period ? s->ids[i - period] : story_random(&state, s->n_vocab);
 }
 
 static void tell(struct story *s, hadal_session *session)

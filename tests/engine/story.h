@@ -14,6 +14,7 @@ struct story_options {
     const char *model; /* as toy_file.c names them */
     int n_prompt, n;   /* tokens given, tokens in all; the rest is generated */
     uint32_t seed;     /* of the prompt */
+    int period;        /* tokens after which the prompt repeats itself; 0: never */
     struct hadal_sampling sampling;
 };
 

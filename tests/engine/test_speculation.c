@@ -1,4 +1,4 @@
-/* test_speculation.c: drafting changes neither a token nor a bit, whatever is drafted and however
+/* test_speculation.c: proposals change neither a token nor a bit, whatever is proposed and however
  * tokens are chosen. */
 #include "engine/story.h"
 
@@ -37,9 +37,11 @@ static void generate(const struct story *s, hadal_session *session, int n_draft)
     int length = N_PROMPT, n;
     snprintf(what, sizeof what, "at most %d drafts", n_draft);
     while (length + HADAL_NEXT_MAX <= s->n) {
+        uint64_t n_calls = mem_n_calls();
         if (hadal_session_next(session, &s->options.sampling, n_draft, ids, &n, &e))
             fail_msg("%s", e.text);
-        assert_in_range(n, 1, n_draft < 0 ? 6 : n_draft + 1);
+        assert_int_equal(mem_n_calls(), n_calls); /* a step allocates nothing */
+        assert_in_range(n, 1, n_draft < 0 ? HADAL_NEXT_MAX : n_draft + 1);
         assert_memory_equal(ids, s->ids + length, (size_t)n * sizeof *ids);
         for (int i = 0; i + 1 < n; i++)
             assert_int_not_equal(ids[i], 1); /* nothing follows an end token */
@@ -56,9 +58,12 @@ static uint64_t sum(const uint64_t *values)
     return total;
 }
 
-static void tell_with_drafts(const struct story *s, int n_draft, uint64_t *n_accepted)
+/* Tells the story's end with at most n_draft proposals and checks the counts. */
+static struct hadal_draft_stats tell(
+    const struct story *s, struct hadal_engine_options o, int n_draft)
 {
-    hadal_engine *engine = story_engine(s, (struct hadal_engine_options){.n_chunk = 32});
+    o.n_chunk = 32;
+    hadal_engine *engine = story_engine(s, o);
     hadal_session *session = story_session(engine);
     struct hadal_draft_stats stats;
     story_append(s, session, N_PROMPT, 0);
@@ -69,10 +74,13 @@ static void tell_with_drafts(const struct story *s, int n_draft, uint64_t *n_acc
     assert_int_equal(stats.n_token, length - N_PROMPT);
     assert_int_equal(stats.n_row, stats.n_cycle + sum(stats.n_proposed));
     assert_int_equal(stats.n_token, stats.n_cycle + sum(stats.n_accepted));
-    *n_accepted += sum(stats.n_accepted);
+    assert_in_range(stats.n_copied_accepted, 0, stats.n_copied);
+    assert_in_range(stats.n_copied, 0, o.has_no_copies ? 0 : sum(stats.n_proposed));
+    assert_true(stats.seconds > 0);
     story_append(s, session, s->n - length, 1); /* and the state is the same */
     hadal_session_close(session);
     hadal_engine_close(engine);
+    return stats;
 }
 
 /* Samplings first, first + step, ...; drafts from -1 to most. */
@@ -83,7 +91,9 @@ static void check_model(const char *model, size_t first, size_t step, int most)
             .model = model, .n_prompt = N_PROMPT, .n = LENGTH, .sampling = samplings[i]});
         uint64_t n_accepted = 0;
         for (int n_draft = -1; n_draft <= most; n_draft++)
-            tell_with_drafts(s, n_draft, &n_accepted);
+            n_accepted +=
+                sum(tell(s, (struct hadal_engine_options){.has_no_copies = n_draft % 2}, n_draft)
+                        .n_accepted);
         print_message("%s, temperature %.1f: %d drafts accepted\n", model,
             (double)samplings[i].temperature, (int)n_accepted);
         if (most && strstr(model, "narrow"))
@@ -108,6 +118,32 @@ static void models_without_drafts_generate_too(void **state)
 {
     (void)state;
     check_model("toy:v4:narrow", 0, 4, 0);
+}
+
+/* A prompt that repeats itself: matches are found all the time, right and wrong ones. */
+static void copies_change_nothing(void **state)
+{
+    static const char *const models[] = {"toy:v41:narrow", "toy:v4:narrow"};
+    static const int limits[] = {-1, 2, 16};
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        struct story *s = story_new(&(struct story_options){.model = models[i % 2],
+            .n_prompt = N_PROMPT,
+            .n = LENGTH,
+            .period = 3 + 4 * (i / 2),
+            .sampling = samplings[i / 2]});
+        uint64_t n_copied = 0, n_accepted = 0;
+        for (int k = 0; k < 6; k++) {
+            struct hadal_draft_stats stats =
+                tell(s, (struct hadal_engine_options){.has_no_drafts = k / 3}, limits[k % 3]);
+            n_copied += stats.n_copied;
+            n_accepted += stats.n_copied_accepted;
+        }
+        print_message("%s, period %d: %d of %d copies accepted\n", models[i % 2], s->options.period,
+            (int)n_accepted, (int)n_copied);
+        assert_true(n_copied > 20);
+        story_free(s);
+    }
 }
 
 /* To the last token of the context, whatever is proposed. */
@@ -189,6 +225,7 @@ int main(void)
         cmocka_unit_test(drafts_change_nothing),
         cmocka_unit_test(drafts_that_fail_change_nothing),
         cmocka_unit_test(models_without_drafts_generate_too),
+        cmocka_unit_test(copies_change_nothing),
         cmocka_unit_test(drafts_end_with_the_context),
         cmocka_unit_test(sessions_draft_in_turn),
     };

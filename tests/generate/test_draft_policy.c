@@ -1,4 +1,5 @@
-/* test_draft_policy.c: how many drafts are checked, and when drafting rests, for made-up machines and confidences. */
+/* test_draft_policy.c: how many drafts are checked, and when drafting rests, for made-up machines
+ * and confidences. */
 #include "generate/draft_policy.h"
 
 #include <setjmp.h>
@@ -10,7 +11,8 @@
 
 enum { N_PLACE = DRAFT_MAX_ROWS - 1, LONGEST_PAUSE = 1024 };
 
-/* A machine on which a check of T rows takes base + T * row seconds, seen so often that the means have settled. */
+/* A machine on which a check of T rows takes base + T * row seconds, seen so often that the means
+ * have settled. */
 static struct draft_policy machine(double base, double row, double draft_seconds)
 {
     struct draft_policy p = {.draft_seconds = draft_seconds};
@@ -35,7 +37,7 @@ static void longest_when_rows_are_free(void **state)
     for (int i = 0; i < N_PLACE; i++)
         sure[i] = 0.9f;
     for (int n = 0; n <= N_PLACE; n++)
-        assert_int_equal(draft_policy_length(&p, sure, n), n);
+        assert_int_equal(draft_policy_length(&p, sure, n, 1), n);
 }
 
 static void none_when_rows_cost_a_step(void **state)
@@ -43,7 +45,17 @@ static void none_when_rows_cost_a_step(void **state)
     static const float unsure[] = {0.5f, 0.9f, 0.9f, 0.9f, 0.9f};
     struct draft_policy p = machine(0, 1, 0);
     (void)state;
-    assert_int_equal(draft_policy_length(&p, unsure, 5), 0);
+    assert_int_equal(draft_policy_length(&p, unsure, 5, 1), 0);
+}
+
+/* A pass that is paid for makes checking its drafts more worth while; copies come without one. */
+static void copies_have_no_pass_to_earn(void **state)
+{
+    static const float probability[] = {0.6f};
+    struct draft_policy p = machine(0, 1, 10);
+    (void)state;
+    assert_int_equal(draft_policy_length(&p, probability, 1, 1), 1);
+    assert_int_equal(draft_policy_length(&p, probability, 1, 0), 0);
 }
 
 /* A good stretch behind a doubtful place is worth it only if enough survives to it. */
@@ -58,7 +70,7 @@ static void chooses_the_best_rate_of_all(void **state)
             random = random * 6364136223846793005u + 1442695040888963407u;
             probability[i] = (float)(random >> 40) * 0x1p-24f;
         }
-        int n = round % (N_PLACE + 1), best = draft_policy_length(&p, probability, n);
+        int n = round % (N_PLACE + 1), best = draft_policy_length(&p, probability, n, 1);
         assert_in_range(best, 0, n);
         for (int other = 0; other <= n; other++)
             assert_true(rate(&p, probability, best) >= rate(&p, probability, other) * (1 - 1e-12));
@@ -71,8 +83,8 @@ static void fresh_policies_draft(void **state)
     struct draft_policy p = {0};
     (void)state;
     assert_true(draft_policy_wants(&p));
-    assert_int_equal(draft_policy_length(&p, sure, 5), 5);
-    assert_int_equal(draft_policy_length(&p, hopeless, 5), 0);
+    assert_int_equal(draft_policy_length(&p, sure, 5, 1), 5);
+    assert_int_equal(draft_policy_length(&p, hopeless, 5, 1), 0);
 }
 
 static void rows_beyond_the_table_are_ignored(void **state)
@@ -85,10 +97,11 @@ static void rows_beyond_the_table_are_ignored(void **state)
     draft_policy_checked(&p, DRAFT_MAX_ROWS + 1, 100);
     draft_policy_checked(&p, 0, 100);
     assert_memory_equal(&p, &before, sizeof p);
-    assert_int_equal(draft_policy_length(&p, sure, 40), N_PLACE);
+    assert_int_equal(draft_policy_length(&p, sure, 40, 1), N_PLACE);
 }
 
-/* Cycles of n_token tokens in `seconds` until drafting rests; returns how many plain tokens it rests for, 0 if never. */
+/* Cycles of n_token tokens in `seconds` until drafting rests; returns how many plain tokens it
+ * rests for, 0 if never. */
 static int rest_after(struct draft_policy *p, int n_token, double seconds)
 {
     for (int i = 0; i < 100; i++) {
@@ -132,11 +145,11 @@ static void times_are_forgotten(void **state)
     static const float probability[] = {0.9f, 0.9f, 0.9f};
     struct draft_policy p = machine(0, 1, 0);
     (void)state;
-    assert_int_equal(draft_policy_length(&p, probability, 3), 0);
+    assert_int_equal(draft_policy_length(&p, probability, 3, 1), 0);
     for (int i = 0; i < 200; i++)
         for (int n_row = 1; n_row <= 4; n_row++)
             draft_policy_checked(&p, n_row, 1);
-    assert_int_equal(draft_policy_length(&p, probability, 3), 3);
+    assert_int_equal(draft_policy_length(&p, probability, 3, 1), 3);
 }
 
 int main(void)
@@ -144,6 +157,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(longest_when_rows_are_free),
         cmocka_unit_test(none_when_rows_cost_a_step),
+        cmocka_unit_test(copies_have_no_pass_to_earn),
         cmocka_unit_test(chooses_the_best_rate_of_all),
         cmocka_unit_test(fresh_policies_draft),
         cmocka_unit_test(rows_beyond_the_table_are_ignored),
