@@ -125,7 +125,7 @@ static int decode(struct stream *s, struct interrupt *interrupt, struct err *e)
         s->answer->end = n_now >= q->info->n_context ? ANSWER_CONTEXT_FULL : ANSWER_CANCELLED;
         if (s->answer->end == ANSWER_CONTEXT_FULL || interrupt->n)
             return 0;
-        if (hadal_session_next(q->session, q->sampling, q->draws_no_drafts ? 0 : -1, ids, &n, e))
+        if (hadal_session_next(q->session, q->sampling, q->n_draft, ids, &n, e))
             return e->code == ERR_CANCELLED ? 0 : -1;
         s->answer->n_step++;
         if (take_step(s, ids, n))

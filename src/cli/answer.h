@@ -16,7 +16,7 @@ struct answer_request {
     int n_prompt;
     int max_token;   /* -1: as many as the context holds */
     int is_thinking; /* the answer begins within the reasoning */
-    int draws_no_drafts;
+    int n_draft;     /* of hadal_session_next */
 };
 
 enum answer_end { ANSWER_COMPLETE, ANSWER_STOP_STRING, ANSWER_LENGTH, ANSWER_CONTEXT_FULL, ANSWER_CANCELLED };

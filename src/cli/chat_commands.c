@@ -95,6 +95,15 @@ static int do_think(struct chat *c, char *argument, struct err *e)
     return 0;
 }
 
+static int do_draft(struct chat *c, char *argument, struct err *e)
+{
+    if (*argument)
+        return draft_read_limit(argument, &c->n_draft, e);
+    draft_note_limit(c->n_draft, c->terminal);
+    draft_report(c->session, c->terminal);
+    return 0;
+}
+
 static void show_settings(struct chat *c)
 {
     const struct hadal_sampling *s = &c->sampling;
@@ -128,6 +137,8 @@ static int do_set(struct chat *c, char *argument, struct err *e)
     if (!*value)
         return err_set(e, ERR_ARGUMENT, "/set %s needs a value", argument);
     argument[n] = 0;
+    if (!strcmp(argument, "draft"))
+        return draft_read_limit(value, &c->n_draft, e);
     if (!strcmp(argument, "think"))
         return chat_set_thinking(c, value, e);
     value = arena_copy(&c->arena, value, strlen(value));
@@ -208,24 +219,18 @@ static int do_show(struct chat *c, char *argument, struct err *e)
 
 static int do_stats(struct chat *c, char *argument, struct err *e)
 {
-    struct hadal_draft_stats d;
-    int n_now;
+        int n_now;
     (void)argument;
     (void)e;
     hadal_session_ids(c->session, &n_now);
-    hadal_session_draft_stats(c->session, &d);
+    
     terminal_note(c->terminal, "%s (%s), %s %s, %d threads", c->info.model_name, c->info.architecture, c->info.backend,
         c->info.level, c->info.n_thread);
     terminal_note(c->terminal, "context %d of %d tokens, %zu messages", n_now, c->info.n_context, c->transcript.n);
     terminal_note(c->terminal, "memory: weights %.1f MiB, conversation %.1f MiB, work %.1f MiB",
         (double)c->info.weight_bytes / 0x1p20, (double)c->info.session_bytes / 0x1p20, (double)c->info.scratch_bytes / 0x1p20);
-    if (d.n_cycle)
-        terminal_note(c->terminal, "steps %llu, tokens %llu (%.2f a step), rows computed %llu",
-            (unsigned long long)d.n_cycle, (unsigned long long)d.n_token, (double)d.n_token / (double)d.n_cycle,
-            (unsigned long long)d.n_row);
-    for (int i = 0; i < HADAL_DRAFT_PLACES && d.n_proposed[i]; i++)
-        terminal_note(c->terminal, "draft %d: %llu of %llu kept", i + 1, (unsigned long long)d.n_accepted[i],
-            (unsigned long long)d.n_proposed[i]);
+    
+    draft_report(c->session, c->terminal);
     return 0;
 }
 
@@ -247,6 +252,7 @@ static const struct chat_verb *all_verbs(void)
         {"/undo", "", "forget the last question and its answer", do_undo, 0},
         {"/system", "TEXT", "set the system message; none removes it, without text it is shown", do_system, 0},
         {"/set", "NAME VALUE", "change a setting, as the options of the command line; without a name all are shown", do_set, 0},
+        {"/draft", "HOW", "auto, off, or at most N tokens ahead; without it, what drafts gave", do_draft, 0},
         {"/think", "HOW", "off, on, or an effort", do_think, 0},
         {"/read", "FILE QUESTION", "ask about the text of a file", do_read, 1},
         {"/show", "", "the conversation so far", do_show, 0},
@@ -266,7 +272,7 @@ static const char *const synonyms[][2] = {{"/quit", "/exit"}, {"/bye", "/exit"},
 
 const char *const *chat_command_names(void)
 {
-    static const char *const names[] = {"/help", "/clear", "/retry", "/continue", "/undo", "/system", "/set", "/think",
+    static const char *const names[] = {"/help", "/clear", "/retry", "/continue", "/undo", "/system", "/set", "/draft", "/think",
         "/read", "/show", "/save", "/load", "/stats", "/exit", NULL};
     return names;
 }

@@ -9,6 +9,7 @@ const struct option generation_option_rows[N_GENERATION_OPTION] = {
     {"max-tokens", 'n', OPTION_INT, AT(max_token), "N", "tokens of an answer at most; default: what the context holds", 0, 1 << 24, 0},
     {"stop", 0, OPTION_TEXTS, AT(stops), "TEXT", "end the answer before this text; may be repeated", 0, 0, 0},
     {"think", 0, OPTION_TEXT, AT(think), "HOW", "off (default), on, or how hard: low, high, max; some models take 1 to 100", 0, 0, 0},
+    {"draft", 0, OPTION_TEXT, AT(draft), "HOW", "tokens proposed ahead and checked at once: auto (default), off, or at most N; the text is the same", 0, 0, 0},
 };
 #undef AT
 
@@ -84,7 +85,7 @@ int chat_answer(struct chat *c, const struct token_list *prompt, struct err *e)
     c->sampling.seed = seed + c->n_retry;
     struct answer_request q = {.session = c->session, .tokenizer = hadal_engine_tokenizer(c->engine), .info = &c->info,
         .sampling = &c->sampling, .stops = &c->generation.stops, .prompt = ids->ids, .n_prompt = (int)ids->n,
-        .max_token = c->generation.max_token, .draws_no_drafts = c->draws_no_drafts,
+        .max_token = c->generation.max_token, .n_draft = c->n_draft,
         .is_thinking = !prompt && c->options.is_thinking && !is_going_on(c)};
     answer_free(&c->latest);
     c->latest = (struct answer){0};

@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "cli/answer.h"
+#include "cli/draft_report.h"
 #include "cli/line_editor.h"
 #include "cli/settings.h"
 #include "cli/transcript.h"
@@ -12,8 +13,9 @@ struct generation_settings {
     int max_token;           /* -1: as many as the context holds */
     struct option_texts stops;
     const char *think;       /* "off", "on", or an effort of the dialect */
+    const char *draft;       /* "auto", "off" or a number */
 };
-enum { N_GENERATION_OPTION = 3 };
+enum { N_GENERATION_OPTION = 4 };
 extern const struct option generation_option_rows[N_GENERATION_OPTION];
 
 struct chat {
@@ -27,7 +29,7 @@ struct chat {
     struct generation_settings generation;
     struct hadal_sampling sampling; /* of the latest answer */
     uint64_t n_retry;               /* answers asked for again: each takes the next seed */
-    int draws_no_drafts;
+    int n_draft; /* of hadal_session_next */
     struct transcript transcript;
     struct line_editor *editor; /* NULL: lines are read as they come */
     struct arena arena;         /* values that /set was given */

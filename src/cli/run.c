@@ -64,8 +64,10 @@ static int answer_once(struct chat *c, const struct run_settings *s, struct err 
         failed = transcript_add(&c->transcript, CHAT_USER, (struct text){prompt.data, prompt.n_byte}, (struct text){0}, e) ||
                  chat_answer(c, NULL, e);
     buf_free(&prompt);
-    if (failed)
+        if (failed)
         return EXIT_FAILED;
+    if (s->generation.draft)
+        draft_report(c->session, c->terminal);
     return c->latest.end == ANSWER_CANCELLED ? EXIT_INTERRUPTED : EXIT_OK;
 }
 
@@ -92,12 +94,14 @@ static int run(struct command_call *call, void *settings, struct err *e)
 {
     struct run_settings *s = settings;
     struct chat c = {.call = call, .terminal = call->terminal, .sampling_settings = s->sampling,
-        .generation = s->generation, .draws_no_drafts = s->engine.has_no_drafts};
+        .generation = s->generation};
     call->terminal->is_quiet = s->is_quiet;
     if (call->n_rest) {
         err_set(e, ERR_ARGUMENT, "run takes no %s; a prompt is given with -p, a model with -m", call->rest[0]);
         return EXIT_USAGE;
     }
+        if (draft_read_limit(s->engine.has_no_drafts ? "off" : s->generation.draft, &c.n_draft, e))
+        return EXIT_USAGE;
     if (s->is_interactive && (s->is_raw || s->prompt || s->file)) {
         err_set(e, ERR_ARGUMENT, "--interactive goes with none of --raw, --prompt and --file");
         return EXIT_USAGE;

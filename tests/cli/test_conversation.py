@@ -16,7 +16,7 @@ def test_commands(run, tmp_path):
     saved = tmp_path / "chat.json"
     text = "\n".join(["/system Be kind.", "first", "second", "/undo", "/show", f"/save {saved}", "/clear", "/show",
                       f"/load {saved}", "/stats", "/set", "/set temperature 0.25", "/set stop said", "third", "/set stop none",
-                      "/think 30", "/think", "/think off", "/quit", "never"])
+                      "/think 30", "/think", "/think off", "/draft 4", "/draft", "/set draft off", "/draft", "/quit", "never"])
     r = run("run", "-i", text=text)
     assert r.returncode == 0, r.stderr
     assert r.stdout.decode() == ("You said: first\nYou said: second\nsystem: Be kind.\nyou: first\nmodel: You said: first\n"
@@ -26,7 +26,7 @@ def test_commands(run, tmp_path):
         {"role": "assistant", "content": "You said: first"}]
     notes = r.stderr.decode()
     for note in ("3 messages written to", "3 messages read from", "temperature 0.25", 'stop "said"', "ended at a stop string",
-                 "thinking on, effort 30", "thinking off", "a new conversation; the system message stays"):
+                 "thinking on, effort 30", "thinking off", "always up to 4 tokens ahead", "one token at a time", "a new conversation; the system message stays"):
         assert note in notes, note
 
 

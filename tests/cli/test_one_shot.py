@@ -181,3 +181,14 @@ def test_closed_output(hadal_fake, script):
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     p.stdout.close()
     assert p.wait(timeout=60) in (0, 1) and p.stderr.read() == b""
+
+
+def test_drafts(run, script):
+    path = script("step 7\nsay one two three\n")
+    r = run("run", "-m", path, "-p", "x", "--draft", "off")
+    assert r.stdout == b"one two three\n" and b"a step" not in r.stderr.replace(b"1.00 a step", b"")
+    r = run("run", "-m", path, "-p", "x", "--draft", "auto")
+    assert r.stdout == b"one two three\n" and re.search(rb"tokens in \d+ steps: [\d.]+ a step kept", r.stderr)
+    for wrong in ("17", "-1", "many", ""):
+        r = run("run", "-m", path, "-p", "x", "--draft=" + wrong)
+        assert r.returncode == 2 and b"drafts are auto, off, or a number" in r.stderr
