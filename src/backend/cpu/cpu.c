@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* Below this much work a call is done by the calling thread: waking workers takes several microseconds. */
-enum { MIN_SPLIT_COST = 1 << 16, RUNS_PER_WORKER = 4 };
+enum { MIN_SPLIT_COST = 1 << 17, RUNS_PER_WORKER = 4 };
 
 static void close_cpu(struct backend *be)
 {

@@ -24,12 +24,13 @@ static void dots_fold(const float (*lanes)[16], int64_t n, float *out)
     int64_t i = 0;
     for (; i + 4 <= n; i += 4)
         v16_fold4(out + i, v16_load(lanes[i]), v16_load(lanes[i + 1]), v16_load(lanes[i + 2]), v16_load(lanes[i + 3]));
-    for (; i < n; i++) {
-        float four[4];
-        v16 x = v16_load(lanes[i]);
-        v16_fold4(four, x, x, x, x);
-        out[i] = four[0];
-    }
+    if (i == n)
+        return;
+    float last[4];
+    const float(*second)[16] = lanes + (i + 1 < n ? i + 1 : i), (*third)[16] = lanes + (i + 2 < n ? i + 2 : i);
+    v16_fold4(last, v16_load(lanes[i]), v16_load(*second), v16_load(*third), v16_load(*third));
+    for (int64_t j = 0; i + j < n; j++)
+        out[i + j] = last[j];
 }
 
 /* The last columns of rows that do not fill a block of 32 plain values. */

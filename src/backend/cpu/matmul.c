@@ -2,7 +2,7 @@
  *
  * One row: four weight rows at a time, decoded in registers. Several rows: a panel of weight rows is decoded in chunks of
  * columns and used for a block of activation rows, so loads and decoding are shared; the 16 lanes of every sum stay
- * in memory between chunks and see the same additions in the same order in both ways.
+ * in memory between chunks (unless one chunk is all) and see the same additions in the same order in all ways.
  */
 #include "backend/cpu/cpu.h"
 #include "ops/ref/ref.h"
@@ -131,39 +131,78 @@ static void load_chunk(struct cpu *lane, struct panel *p, int64_t first, int64_t
     }
 }
 
-static void add_chunk(struct cpu *lane, const struct panel *p, int64_t first, int64_t n)
-{
-    for (int64_t g = 0; g < p->n_group; g++) {
-        int64_t row = group_row(p, g), n_row = group_row(p, g + 1) - row;
-        for (int pair = 0; 2 * pair < p->n_out; pair++) {
-            struct micro_tile t;
-            t.n = n;
-            t.lanes = tile_lanes(p, g, pair);
-            for (int64_t i = 0; i < 3; i++)
-                t.x[i] = p->m->x[p->r + row + (i < n_row ? i : 0)] + first;
-            t.w[0] = p->w[2 * pair];
-            t.w[1] = p->w[2 * pair + 1 < p->n_out ? 2 * pair + 1 : 2 * pair];
-            lane->micro->tile[n_row - 1](&t);
-        }
-    }
-}
-
-/* The outputs of group g and one pair of weight rows. */
-static void store_tile(struct cpu *lane, const struct panel *p, int64_t g, int pair)
+/* Group g of activation rows times one pair of weight rows, for the chunk that is loaded. Returns the rows in the group. */
+static int64_t point_tile(const struct panel *p, int64_t g, int pair, int64_t first, struct micro_tile *t)
 {
     int64_t row = group_row(p, g), n_row = group_row(p, g + 1) - row;
-    float sum[TILE_SUMS];
-    lane->micro->fold((const float(*)[16])tile_lanes(p, g, pair), TILE_SUMS, sum);
-    for (int64_t i = 0; i < TILE_SUMS; i++)
-        if (i / 2 < n_row && 2 * pair + i % 2 < p->n_out)
+    for (int64_t i = 0; i < 3; i++)
+        t->x[i] = p->m->x[p->r + row + (i < n_row ? i : 0)] + first;
+    t->w[0] = p->w[2 * pair];
+    t->w[1] = p->w[2 * pair + 1 < p->n_out ? 2 * pair + 1 : 2 * pair];
+    return n_row;
+}
+
+static void store_tile(const struct panel *p, int64_t g, int pair, const float sum[TILE_SUMS])
+{
+    int64_t row = group_row(p, g), n_row = group_row(p, g + 1) - row;
+    for (int64_t i = 0; i < 2 * n_row; i++)
+        if (2 * pair + i % 2 < p->n_out)
             p->m->y[p->r + row + i / 2][p->o + 2 * pair + i % 2] = sum[i];
+}
+
+static void add_chunk(struct cpu *lane, const struct panel *p, int64_t first, int64_t n)
+{
+    for (int64_t i = 0; i < p->n_group * N_PAIR; i++) {
+        struct micro_tile t;
+        int pair = (int)(i % N_PAIR);
+        if (2 * pair >= p->n_out)
+            continue;
+        int64_t n_row = point_tile(p, i / N_PAIR, pair, first, &t);
+        t.n = n;
+        t.lanes = tile_lanes(p, i / N_PAIR, pair);
+        lane->micro->tile[n_row - 1](&t);
+    }
 }
 
 static void store_sums(struct cpu *lane, const struct panel *p)
 {
-    for (int64_t g = 0; g < p->n_group; g++)
-        for (int pair = 0; 2 * pair < p->n_out; pair++)
-            store_tile(lane, p, g, pair);
+    for (int64_t i = 0; i < p->n_group * N_PAIR; i++) {
+        float sum[TILE_SUMS];
+        int pair = (int)(i % N_PAIR);
+        if (2 * pair >= p->n_out)
+            continue;
+        lane->micro->fold((const float(*)[16])tile_lanes(p, i / N_PAIR, pair), TILE_SUMS, sum);
+        store_tile(p, i / N_PAIR, pair, sum);
+    }
+}
+
+/* Rows that fit one chunk: every sum is done at once. */
+static void run_whole(struct cpu *lane, struct panel *p)
+{
+    int64_t n_in = p->m->w.dim[1];
+    load_chunk(lane, p, 0, n_in);
+    for (int64_t i = 0; i < p->n_group * N_PAIR; i++) {
+        struct micro_tile t;
+        float sum[TILE_SUMS];
+        int pair = (int)(i % N_PAIR);
+        if (2 * pair >= p->n_out)
+            continue;
+        point_tile(p, i / N_PAIR, pair, 0, &t);
+        lane->micro->dots(t.x, t.w, n_in, sum);
+        store_tile(p, i / N_PAIR, pair, sum);
+    }
+}
+
+static void run_chunks(struct cpu *lane, struct panel *p)
+{
+    int64_t n_in = p->m->w.dim[1];
+    memset(p->lanes, 0, (size_t)(p->n_group * N_PAIR * TILE_SUMS) * sizeof *p->lanes);
+    for (int64_t i = 0; i < n_in; i += CHUNK) {
+        int64_t n_col = n_in - i < CHUNK ? n_in - i : CHUNK;
+        load_chunk(lane, p, i, n_col);
+        add_chunk(lane, p, i, n_col);
+    }
+    store_sums(lane, p);
 }
 
 static void run_panels(struct cpu *lane, const struct cpu_matmul *m, int64_t first, int64_t end)
@@ -179,13 +218,10 @@ static void run_panels(struct cpu *lane, const struct cpu_matmul *m, int64_t fir
         for (p.r = 0; p.r < m->n; p.r += BLOCK) {
             p.n_row = m->n - p.r < BLOCK ? m->n - p.r : BLOCK;
             p.n_group = (p.n_row + 2) / 3;
-            memset(p.lanes, 0, (size_t)(p.n_group * N_PAIR * TILE_SUMS) * sizeof *p.lanes);
-            for (int64_t i = 0; i < n_in; i += CHUNK) {
-                int64_t n_col = n_in - i < CHUNK ? n_in - i : CHUNK;
-                load_chunk(lane, &p, i, n_col);
-                add_chunk(lane, &p, i, n_col);
-            }
-            store_sums(lane, &p);
+            if (n_in <= CHUNK)
+                run_whole(lane, &p);
+            else
+                run_chunks(lane, &p);
         }
     }
 }
