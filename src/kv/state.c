@@ -38,7 +38,8 @@ static int is_intact(int high, int rows, int oldest)
 
 int kv_can_rewind(const struct kv_state *kv, const struct model_config *c, const struct plan *p, int high, int n)
 {
-    if (!is_intact(high, c->window + kv->slack, n - c->window + 1))
+    /* the next token needs window - 1 rows before it, a draft block the window of token n - 1 */
+    if (!is_intact(high, c->window + kv->slack, n - c->window))
         return 0;
     for (int i = 0; i < p->n_layer; i++) {
         const struct layer_plan *row = &p->row[i];

@@ -264,6 +264,51 @@ static void drafts_do_not_depend_on_the_batch(void **state)
     arena_free(&arena);
 }
 
+/* Drafts after going back as far as the state allows are those of a sequence that never went
+ * further. */
+static void drafts_do_not_depend_on_undone_rows(void **state)
+{
+    enum { LENGTH = 60, FIRST = KV_UNDO_ROWS - 2, BEYOND = 40 };
+    struct arena arena = {0};
+    struct toy_model *toy = make_toy(toy_v41, &arena);
+    struct harness h[2];
+    struct harness_options o = {.backend = "cpu", .keeps_taps = 1};
+    int32_t ids[N_ROW_MAX], slot = 0, last = LENGTH - 1, anchor = 7, id[2][N_DRAFT], n_free = 0;
+    float confidence[2][N_DRAFT], logits[256];
+    struct err e = {0};
+    (void)state;
+    make_ids(ids, LENGTH + BEYOND, 113);
+    for (int beyond = FIRST; beyond < BEYOND; beyond++) {
+        for (int i = 0; i < 2; i++) {
+            struct choices choices = {.n_vocab = toy->config.n_vocab};
+            struct draft_request q = {.n_seq = 1,
+                .slot = &slot,
+                .last = &last,
+                .anchor = &anchor,
+                .n_draft = N_DRAFT,
+                .choose = choose_best,
+                .context = &choices,
+                .logits = logits,
+                .id = id[i],
+                .confidence = confidence[i]};
+            assert_int_equal(harness_open(&h[i], &toy->config, &toy->plan, &toy->weights, &o), 0);
+            harness_append(&h[i], 0, ids, LENGTH + i * beyond, NULL);
+            assert_int_equal(draft_run(&h[i].forward, &q, &e), 0);
+        }
+        int can = kv_can_rewind(&h[1].kv, &toy->config, &toy->plan, LENGTH + beyond, LENGTH);
+        n_free += can;
+        assert_true(can || beyond > KV_UNDO_ROWS);
+        if (can) {
+            assert_memory_equal(id[1], id[0], sizeof *id);
+            assert_memory_equal(confidence[1], confidence[0], sizeof *confidence);
+        }
+        harness_close(&h[0]);
+        harness_close(&h[1]);
+    }
+    assert_true(n_free >= KV_UNDO_ROWS + 1 - FIRST);
+    arena_free(&arena);
+}
+
 /* ---- What is chosen on the way: v41 appendix B, "selected rows for the query t=40" ---- */
 
 enum { N_SELECTED = 12, N_BLOCK = 6, QUERY = 40 };
@@ -342,6 +387,7 @@ int main(void)
         cmocka_unit_test(logits_are_those_of_the_specification),
         cmocka_unit_test(drafts_are_those_of_the_specification),
         cmocka_unit_test(drafts_do_not_depend_on_the_batch),
+        cmocka_unit_test(drafts_do_not_depend_on_undone_rows),
         cmocka_unit_test(selection_is_that_of_the_specification),
         cmocka_unit_test(hash_rows_are_those_of_the_specification),
     };
