@@ -38,13 +38,21 @@ def run_ctest(build, jobs):
     return passed, max(failed, 1 if code and cases else 0)
 
 
-def run_pytest(build):
-    report = build / "pytest.xml"
-    report.unlink(missing_ok=True)
+def start_pytest(build):
+    """Runs beside CTest, because most of it waits for one process at a time; its output is shown afterwards."""
+    (build / "pytest.xml").unlink(missing_ok=True)
     folders = [f for f in ("tests", "train/tests") if (ROOT / f).is_dir()]
-    code = subprocess.call(
-        [sys.executable, "-m", "pytest", "-c", "tests/pytest.ini", "--rootdir", ".", "-q", "-rs", "--durations=8",
-         "--ignore=tests/soak", "--build", build, f"--junitxml={report}", *folders], cwd=ROOT)
+    with open(build / "pytest.log", "w") as log:
+        return subprocess.Popen(
+            [sys.executable, "-m", "pytest", "-c", "tests/pytest.ini", "--rootdir", ".", "-q", "-rs", "--durations=8",
+             "--ignore=tests/soak", "--build", build, f"--junitxml={build / 'pytest.xml'}", *folders],
+            cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
+
+
+def finish_pytest(build, process):
+    code = process.wait()
+    print((build / "pytest.log").read_text(), flush=True)
+    report = build / "pytest.xml"
     if not report.exists():
         return 0, 1
     suite = xml.parse(report).getroot().find(".//testsuite")
@@ -60,7 +68,8 @@ def main():
     options = parser.parse_args()
     build = options.build.resolve()
     begin = time.monotonic()
-    results = [run_ctest(build, options.jobs), run_pytest(build)]
+    beside = start_pytest(build)
+    results = [run_ctest(build, max(1, options.jobs - 1)), finish_pytest(build, beside)]
     passed, failed = (sum(r[i] for r in results) for i in (0, 1))
     print(f"\n{time.monotonic() - begin:.0f} s", flush=True)
     print(f"{passed} passed, {failed} failed", flush=True)

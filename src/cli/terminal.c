@@ -72,6 +72,8 @@ void terminal_write(struct terminal *t, FILE *stream, const char *text, size_t n
     fflush(stream);
     if (stream == t->out || (t->out_is_tty && t->note_is_tty))
         t->column_is_open = text[n_byte - 1] != '\n';
+    else
+        t->note_is_open = text[n_byte - 1] != '\n';
 }
 
 void terminal_style(struct terminal *t, FILE *stream, enum terminal_style style)
@@ -89,11 +91,19 @@ void terminal_end_line(struct terminal *t)
     t->column_is_open = 0;
 }
 
+static void end_note_line(struct terminal *t)
+{
+    if (t->note_is_open)
+        fputc('\n', t->note);
+    t->note_is_open = 0;
+}
+
 void terminal_note(struct terminal *t, const char *format, ...)
 {
     if (t->is_quiet)
         return;
     terminal_progress_end(t);
+    end_note_line(t);
     if (t->out_is_tty)
         terminal_end_line(t);
     terminal_style(t, t->note, STYLE_DIM);
@@ -109,6 +119,7 @@ void terminal_error(struct terminal *t, const char *text)
 {
     terminal_progress_end(t);
     terminal_end_line(t);
+    end_note_line(t);
     fprintf(t->note, "hadal: %s\n", text);
 }
 

@@ -13,6 +13,7 @@ struct terminal {
     int has_style;       /* dimmed and bold text may be used on terminals */
     int is_quiet;        /* notes are left out */
     int column_is_open;  /* out has text behind its last line feed */
+    int note_is_open;    /* and note, where that is another device */
     double progress_start, progress_shown; /* seconds; 0: no progress under way */
     int progress_is_drawn;
 };
