@@ -15,7 +15,8 @@ static void fill_table(struct backend *be)
             be->op[op] = op_definition(op);
 }
 
-int backend_open(struct backend **be, const char *name, const struct backend_options *options, struct err *e)
+int backend_open(
+    struct backend **be, const char *name, const struct backend_options *options, struct err *e)
 {
     static const struct backend_options defaults = {0};
     *be = NULL;
@@ -80,7 +81,8 @@ void op_run(struct backend *be, enum op op, const void *args)
     if (be->checks_shapes && op_check(op, args, &be->failure))
         return;
     if (!be->op[op]) {
-        backend_fail(be, ERR_UNSUPPORTED, "op %s: backend %s does not have it", op_info(op)->name, be->kind->name);
+        backend_fail(be, ERR_UNSUPPORTED, "op %s: backend %s does not have it", op_info(op)->name,
+            be->kind->name);
         return;
     }
     struct work_mark mark = work_memory_mark(be);

@@ -12,14 +12,17 @@ int host_buffer_new(struct backend *be, struct backend_buffer *b, uint64_t n_byt
     if (!n_byte)
         return 0;
     void *p = n_byte > SIZE_MAX ? MAP_FAILED
-                                : mmap(NULL, (size_t)n_byte, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+                                : mmap(NULL, (size_t)n_byte, PROT_READ | PROT_WRITE,
+                                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED)
-        return err_set(e, ERR_MEMORY, "no %llu bytes of memory: %s", (unsigned long long)n_byte, strerror(errno));
+        return err_set(e, ERR_MEMORY, "no %llu bytes of memory: %s", (unsigned long long)n_byte,
+            strerror(errno));
     b->data = b->host = p;
     return 0;
 }
 
-int host_buffer_wrap(struct backend *be, struct backend_buffer *b, const void *host, uint64_t n_byte, struct err *e)
+int host_buffer_wrap(
+    struct backend *be, struct backend_buffer *b, const void *host, uint64_t n_byte, struct err *e)
 {
     (void)be;
     (void)e;

@@ -10,8 +10,11 @@ static int add_block(struct backend *be, uint64_t n_byte, struct err *e)
     struct work_memory *w = &be->work;
     uint64_t size = w->n_block ? 2 * w->block[w->n_block - 1].n_byte : FIRST_BYTES;
     if (w->n_block == WORK_MEMORY_MAX_BLOCK)
-        return err_set(e, ERR_MEMORY, "op scratch: all %d blocks are in use", WORK_MEMORY_MAX_BLOCK);
-    return be->kind->buffer_new(be, &w->block[w->n_block], size > n_byte ? size : n_byte, e) ? -1 : (w->n_block++, 0);
+        return err_set(
+            e, ERR_MEMORY, "op scratch: all %d blocks are in use", WORK_MEMORY_MAX_BLOCK);
+    return be->kind->buffer_new(be, &w->block[w->n_block], size > n_byte ? size : n_byte, e)
+               ? -1
+               : (w->n_block++, 0);
 }
 
 void *work_memory_take(struct backend *be, size_t n_byte, struct err *e)

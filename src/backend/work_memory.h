@@ -1,7 +1,7 @@
 /* work_memory.h: a stack of memory for use inside ops, in blocks of the backend's own kind.
  *
- * Taken in order, given back to a mark. Blocks stay for the next op, each at least twice as large as the one before, so
- * that after the first steps nothing is asked of the system any more.
+ * Taken in order, given back to a mark. Blocks stay for the next op, each at least twice as large
+ * as the one before, so that after the first steps nothing is asked of the system any more.
  */
 #ifndef HADAL_BACKEND_WORK_MEMORY_H
 #define HADAL_BACKEND_WORK_MEMORY_H
@@ -23,8 +23,8 @@ enum { WORK_MEMORY_MAX_BLOCK = 40 };
 struct work_memory {
     struct backend_buffer block[WORK_MEMORY_MAX_BLOCK];
     int n_block;
-    int at;          /* block that is being used up */
-    uint64_t used;   /* bytes of it */
+    int at;        /* block that is being used up */
+    uint64_t used; /* bytes of it */
 };
 struct work_mark {
     int at;

@@ -1,9 +1,9 @@
 /* fmath.h: exponentials and logarithms as fixed sequences of float operations.
  *
- * The C library's expf differs from system to system; these do not. Every line is one or two IEEE operations (fused
- * multiply-add where fmaf is written), without branches on values, so that a SIMD version that runs the same sequence
- * per lane returns the same bits. Largest errors, measured over all arguments: exp 1.06 ulp, log1p_unit 1.97, sigmoid 2.5,
- * softplus 2.8.
+ * The C library's expf differs from system to system; these do not. Every line is one or two IEEE
+ * operations (fused multiply-add where fmaf is written), without branches on values, so that a SIMD
+ * version that runs the same sequence per lane returns the same bits. Largest errors, measured over
+ * all arguments: exp 1.06 ulp, log1p_unit 1.97, sigmoid 2.5, softplus 2.8.
  */
 #ifndef HADAL_BASE_FMATH_H
 #define HADAL_BASE_FMATH_H
@@ -12,12 +12,12 @@
 #include <stdint.h>
 #include <string.h>
 
-#define FMATH_EXP_MAX 89.0f    /* above: infinity */
-#define FMATH_EXP_MIN (-104.0f) /* below: zero */
-#define FMATH_LOG2_E 0x1.715476p+0f
+#define FMATH_EXP_MAX  89.0f     /* above: infinity */
+#define FMATH_EXP_MIN  (-104.0f) /* below: zero */
+#define FMATH_LOG2_E   0x1.715476p+0f
 #define FMATH_LN2_HIGH 0x1.62e4p-1f /* 15 bits: n * high is exact for |n| < 2^9 */
-#define FMATH_LN2_LOW 0x1.7f7d1cp-20f
-#define FMATH_ROUND 0x1.8p+23f /* adding it rounds to an integer, which is then in the low bits */
+#define FMATH_LN2_LOW  0x1.7f7d1cp-20f
+#define FMATH_ROUND    0x1.8p+23f /* adding it rounds to an integer, which is then in the low bits */
 /* exp(r) = 1 + r + r^2 P(r) on |r| <= ln(2)/2 */
 #define FMATH_EXP_P0 0x1p-1f
 #define FMATH_EXP_P1 0x1.5554dcp-3f

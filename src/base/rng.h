@@ -1,4 +1,5 @@
-/* rng.h: reproducible random numbers: SplitMix64. The whole state is one integer, so it can be stored and restored. */
+/* rng.h: reproducible random numbers: SplitMix64. The whole state is one integer, so it can be
+ * stored and restored. */
 #ifndef HADAL_BASE_RNG_H
 #define HADAL_BASE_RNG_H
 

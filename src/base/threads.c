@@ -1,8 +1,9 @@
 /* threads.c: see threads.h.
  *
- * A call opens the gate and raises `call`. A helper that comes in time enters the gate and takes runs of items from
- * `next` until none is left. The caller does the same, closes the gate and waits for those inside: one that still sleeps
- * is not waited for. Whoever waits spins first: decode steps make hundreds of calls a few microseconds apart.
+ * A call opens the gate and raises `call`. A helper that comes in time enters the gate and takes
+ * runs of items from `next` until none is left. The caller does the same, closes the gate and waits
+ * for those inside: one that still sleeps is not waited for. Whoever waits spins first: decode
+ * steps make hundreds of calls a few microseconds apart.
  */
 #include "base/threads.h"
 
@@ -43,9 +44,11 @@ int workers_n_processor(void)
 {
     cpu_set_t set;
     int n = sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
-    FILE *f = fopen("/sys/fs/cgroup/cpu.max", "r"); /* "quota period" or "max period", in microseconds */
+    FILE *f =
+        fopen("/sys/fs/cgroup/cpu.max", "r"); /* "quota period" or "max period", in microseconds */
     long quota, period;
-    if (f && fscanf(f, "%ld %ld", &quota, &period) == 2 && quota > 0 && period > 0 && quota / period < n)
+    if (f && fscanf(f, "%ld %ld", &quota, &period) == 2 && quota > 0 && period > 0 &&
+        quota / period < n)
         n = quota < period ? 1 : (int)(quota / period);
     if (f)
         fclose(f);
@@ -161,7 +164,8 @@ int workers_open(struct workers **out, int n_thread, struct err *e)
         mem_free(helper);
         return err_set(e, ERR_MEMORY, "no memory for %d threads", n_thread);
     }
-    *w = (struct workers){.n_thread = 1, .n_spin = n_thread > n_processor ? 0 : N_SPIN, .helper = helper};
+    *w = (struct workers){
+        .n_thread = 1, .n_spin = n_thread > n_processor ? 0 : N_SPIN, .helper = helper};
     atomic_init(&w->gate, CLOSED);
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->has_call, NULL);
@@ -171,7 +175,8 @@ int workers_open(struct workers **out, int n_thread, struct err *e)
         *h = (struct helper){.crew = w, .number = w->n_thread};
         if (pthread_create(&h->thread, NULL, help, h)) {
             workers_close(w);
-            return err_set(e, ERR_MEMORY, "the system refused thread %d of %d", h->number + 1, n_thread);
+            return err_set(
+                e, ERR_MEMORY, "the system refused thread %d of %d", h->number + 1, n_thread);
         }
     }
     *out = w;

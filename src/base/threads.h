@@ -1,8 +1,8 @@
 /* threads.h: a fixed crew of threads that share out items of work.
  *
- * The caller works too, as worker 0. Items are outputs: a sum is never split, so results do not depend on the number of
- * threads. Workers spin briefly for the next call and then sleep. One call at a time; a function must not call
- * workers_run of the same crew.
+ * The caller works too, as worker 0. Items are outputs: a sum is never split, so results do not
+ * depend on the number of threads. Workers spin briefly for the next call and then sleep. One call
+ * at a time; a function must not call workers_run of the same crew.
  */
 #ifndef HADAL_BASE_THREADS_H
 #define HADAL_BASE_THREADS_H
@@ -23,7 +23,8 @@ int workers_n(const struct workers *w);
 /* Calls fn for runs of at most `grain` items until all are done, and returns then. */
 void workers_run(struct workers *w, int64_t n_item, int64_t grain, workers_fn fn, void *context);
 
-/* Processors that this process may use at the same time: its affinity mask, and its control group's share if less. */
+/* Processors that this process may use at the same time: its affinity mask, and its control group's
+ * share if less. */
 int workers_n_processor(void);
 
 #endif

@@ -1,7 +1,8 @@
 /* check.c: op_check: is a call sound before it runs?
  *
- * Most of it is generic: the list says which tensors an op needs, their types and their shapes as letters; a letter
- * must mean one size within a call. What letters cannot say is a rule per op, at the end.
+ * Most of it is generic: the list says which tensors an op needs, their types and their shapes as
+ * letters; a letter must mean one size within a call. What letters cannot say is a rule per op, at
+ * the end.
  */
 #include "ops/ops.h"
 
@@ -16,12 +17,13 @@ struct call {
     struct err *e;
 };
 
-static int refuse(struct call *c, const struct op_field *f, const struct tensor *t, const char *expected)
+static int refuse(
+    struct call *c, const struct op_field *f, const struct tensor *t, const char *expected)
 {
     char found[96];
-    return err_set(c->e, ERR_SHAPE, "op %s, argument %s%s%s: found %s, expected %s", c->info->name, f->name,
-        t && t->name ? " = " : "", t && t->name ? t->name : "", t ? tensor_describe(t, found, sizeof found) : "nothing",
-        expected);
+    return err_set(c->e, ERR_SHAPE, "op %s, argument %s%s%s: found %s, expected %s", c->info->name,
+        f->name, t && t->name ? " = " : "", t && t->name ? t->name : "",
+        t ? tensor_describe(t, found, sizeof found) : "nothing", expected);
 }
 
 static int is_type(enum op_type expected, enum dtype type)
@@ -41,7 +43,8 @@ static int is_type(enum op_type expected, enum dtype type)
     return 0;
 }
 
-/* One dimension word, a product of letters and digits, against a size. A single unknown letter gets its value. */
+/* One dimension word, a product of letters and digits, against a size. A single unknown letter gets
+ * its value. */
 static int match_word(struct call *c, const char *word, int n_letter, int64_t size)
 {
     int64_t known = 1;
@@ -89,7 +92,8 @@ static int check_tensor(struct call *c, const struct op_field *f)
     const struct tensor *t = op_tensor(c->args, f);
     if (!t)
         return f->role == OP_OPT || f->role == OP_OPT_OUT ? 0 : refuse(c, f, t, f->shape);
-    static const char *const type_names[] = {"F32", "I32", "a weight format", "F32 or BF16", "I32 or I64"};
+    static const char *const type_names[] = {
+        "F32", "I32", "a weight format", "F32 or BF16", "I32 or I64"};
     if (!is_type(f->type, t->type))
         return refuse(c, f, t, type_names[f->type]);
     if (!match_shape(c, f, t))
@@ -97,7 +101,8 @@ static int check_tensor(struct call *c, const struct op_field *f)
     const struct dtype_info *type = dtype_info(t->type);
     if (tensor_n_col(t) % type->block)
         return refuse(c, f, t, "whole blocks");
-    if (tensor_n_row(t) > 1 && t->row_bytes < tensor_n_col(t) / type->block * type->block_bytes && !t->part)
+    if (tensor_n_row(t) > 1 && t->row_bytes < tensor_n_col(t) / type->block * type->block_bytes &&
+        !t->part)
         return refuse(c, f, t, "rows that do not overlap");
     if (tensor_n_value(t) && !t->data && !t->part)
         return refuse(c, f, t, "data");
@@ -197,7 +202,8 @@ static const char *rule_attend(const void *args)
     const struct op_attend *a = args;
     if (a->window < 0 || a->ring->dim[1] < a->window)
         return "0 <= window <= R";
-    return (a->comp && !a->n_row) || (a->rows && !a->comp) ? "comp with n_row, rows with comp" : NULL;
+    return (a->comp && !a->n_row) || (a->rows && !a->comp) ? "comp with n_row, rows with comp"
+                                                           : NULL;
 }
 
 static const char *rule_router(const void *args)

@@ -1,4 +1,5 @@
-/* fused.c: see fused.h. One batch row at a time, so that only one row of intermediate values is ever kept. */
+/* fused.c: see fused.h. One batch row at a time, so that only one row of intermediate values is
+ * ever kept. */
 #include "ops/fused.h"
 
 /* Row r of a tensor whose outermost dimension is the batch; absent stays absent. */
@@ -21,10 +22,11 @@ void fused_index_select(struct backend *be, const void *args)
     for (int64_t r = 0; r < a->q->dim[0]; r++) {
         struct tensor q, w, slot, visible, rows, n_row, block, n_block;
         row_of(a->visible, r, &visible);
-        RUN(be, index_score, .s = &s, .q = row_of(a->q, r, &q), .w = row_of(a->w, r, &w), .keys = a->keys,
-            .slot = row_of(a->slot, r, &slot), .visible = &visible, .scale = a->scale);
-        RUN(be, topk, .rows = row_of(a->rows, r, &rows), .n_row = row_of(a->n_row, r, &n_row), .s = &s,
-            .visible = &visible, .block = row_of(a->block, r, &block),
+        RUN(be, index_score, .s = &s, .q = row_of(a->q, r, &q), .w = row_of(a->w, r, &w),
+            .keys = a->keys, .slot = row_of(a->slot, r, &slot), .visible = &visible,
+            .scale = a->scale);
+        RUN(be, topk, .rows = row_of(a->rows, r, &rows), .n_row = row_of(a->n_row, r, &n_row),
+            .s = &s, .visible = &visible, .block = row_of(a->block, r, &block),
             .n_block = row_of(a->n_block, r, &n_block), .block_size = a->block_size);
         if (a->make_block)
             RUN(be, candidate_blocks, .block = row_of(a->make_block, r, &block),

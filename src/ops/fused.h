@@ -1,4 +1,5 @@
-/* fused.h: fused ops as compositions of base ops. They read no tensor data, so they run on devices too. */
+/* fused.h: fused ops as compositions of base ops. They read no tensor data, so they run on devices
+ * too. */
 #ifndef HADAL_OPS_FUSED_H
 #define HADAL_OPS_FUSED_H
 

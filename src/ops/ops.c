@@ -7,11 +7,11 @@
 
 #define FIELD_T(op, role_, type_, name_, shape_)                                                   \
     {.name = #name_,                                                                               \
-     .shape = shape_,                                                                              \
-     .offset = offsetof(struct op_##op, name_),                                                    \
-     .kind = OP_TENSOR,                                                                            \
-     .role = OP_##role_,                                                                           \
-     .type = OP_##type_},
+        .shape = shape_,                                                                           \
+        .offset = offsetof(struct op_##op, name_),                                                 \
+        .kind = OP_TENSOR,                                                                         \
+        .role = OP_##role_,                                                                        \
+        .type = OP_##type_},
 #define FIELD_F(op, name_)                                                                         \
     {.name = #name_, .shape = "", .offset = offsetof(struct op_##op, name_), .kind = OP_FLOAT},
 #define FIELD_I(op, name_, letter_)                                                                \
@@ -58,7 +58,8 @@ void op_cut_rows(struct op_cut *cut, enum op op, const void *args, int64_t first
     memcpy(cut->args, args, infos[op].args_bytes);
     for (int i = 0; i < infos[op].n_field; i++) {
         const struct op_field *f = &infos[op].field[i];
-        const struct tensor *t = f->kind == OP_TENSOR ? op_tensor(args, f) : NULL, *view = &cut->view[i];
+        const struct tensor *t = f->kind == OP_TENSOR ? op_tensor(args, f) : NULL,
+                            *view = &cut->view[i];
         if (!t || !is_batched(f))
             continue;
         cut->view[i] = tensor_slice(t, first, n);

@@ -35,7 +35,8 @@ static void read_sizes(struct op_case *c)
         c->size[i] = value ? strtoll(value, NULL, 10) : -1;
         if (i >= '0' && i <= '9')
             c->size[i] = i - '0';
-        for (char *end; i == '*' && value && c->n_star < TENSOR_MAX_DIM; value = *end == 'x' ? end + 1 : NULL)
+        for (char *end; i == '*' && value && c->n_star < TENSOR_MAX_DIM;
+             value = *end == 'x' ? end + 1 : NULL)
             c->star[c->n_star++] = strtoll(value, &end, 10);
     }
 }
@@ -46,7 +47,9 @@ static int read_number(struct op_case *c, const struct op_field *f)
     if (!text && *f->shape)
         text = word_after(c->line, f->shape, '=');
     if (!text)
-        return fprintf(stderr, "%s \"%s\": %s is missing\n", op_info(c->op)->name, c->line, f->name), -1;
+        return fprintf(
+                   stderr, "%s \"%s\": %s is missing\n", op_info(c->op)->name, c->line, f->name),
+               -1;
     float number = strtof(text, NULL);
     int integer = (int)strtol(text, NULL, 10);
     if (f->kind == OP_FLOAT)
@@ -69,7 +72,9 @@ static int read_shape(const struct op_case *c, const struct op_field *f, struct 
         }
         for (; *p && *p != ' '; p++) {
             if (c->size[(int)*p] < 0)
-                return fprintf(stderr, "%s \"%s\": size %c is missing\n", op_info(c->op)->name, c->line, *p), -1;
+                return fprintf(stderr, "%s \"%s\": size %c is missing\n", op_info(c->op)->name,
+                           c->line, *p),
+                       -1;
             size *= c->size[(int)*p];
         }
         t->dim[t->n_dim++] = size;
@@ -103,8 +108,10 @@ static int build_tensor(struct op_case *c, int field, struct rng *rng)
     if (read_shape(c, f, &ct->t))
         return -1;
     const struct dtype_info *type = dtype_info(ct->t.type);
-    int is_activation = f->type == OP_F32 || f->type == OP_CACHE || (f->type == OP_I32 && ct->t.n_dim > 1);
-    ct->t.row_bytes = tensor_n_col(&ct->t) / type->block * type->block_bytes + (is_activation ? c->row_padding : 0);
+    int is_activation =
+        f->type == OP_F32 || f->type == OP_CACHE || (f->type == OP_I32 && ct->t.n_dim > 1);
+    ct->t.row_bytes = tensor_n_col(&ct->t) / type->block * type->block_bytes +
+                      (is_activation ? c->row_padding : 0);
     ct->data_at = CASE_GUARD;
     ct->data_bytes = tensor_n_row(&ct->t) * ct->t.row_bytes;
     ct->scale_at = ct->data_at + (ct->data_bytes + 2 * CASE_GUARD - 1) / CASE_GUARD * CASE_GUARD;
@@ -154,7 +161,8 @@ static void bind(const struct op_case *c, const struct tensor *tensors, unsigned
     }
 }
 
-void case_args(const struct op_case *c, uint8_t *const image[OP_MAX_FIELD], struct tensor *tensors, unsigned char *args)
+void case_args(const struct op_case *c, uint8_t *const image[OP_MAX_FIELD], struct tensor *tensors,
+    unsigned char *args)
 {
     for (int f = 0; f < OP_MAX_FIELD; f++) {
         if (!c->tensor[f].is_used)
@@ -166,20 +174,26 @@ void case_args(const struct op_case *c, uint8_t *const image[OP_MAX_FIELD], stru
     bind(c, tensors, args);
 }
 
-static int run_parts(const struct op_case *c, struct backend *be, const void *args, const int64_t *parts, struct err *e)
+static int run_parts(const struct op_case *c, struct backend *be, const void *args,
+    const int64_t *parts, struct err *e)
 {
     be->kind->begin(be, 0);
-    if (!parts)
+    struct op_cut cut;
+    if (!parts) {
         op_run(be, c->op, args);
-    for (int64_t first = 0; parts && *parts; first += *parts++) {
-        struct op_cut cut;
+        return backend_end(be, e);
+    }
+    op_cut_rows(&cut, c->op, args, 0, 0); /* no rows at all are a call, too */
+    op_run(be, c->op, cut.args);
+    for (int64_t first = 0; *parts; first += *parts++) {
         op_cut_rows(&cut, c->op, args, first, *parts);
         op_run(be, c->op, cut.args);
     }
     return backend_end(be, e);
 }
 
-int case_run(const struct op_case *c, struct backend *be, const int64_t *parts, struct case_result *result, struct err *e)
+int case_run(const struct op_case *c, struct backend *be, const int64_t *parts,
+    struct case_result *result, struct err *e)
 {
     struct backend_buffer buffer[OP_MAX_FIELD] = {{0}};
     struct tensor whole[OP_MAX_FIELD];
@@ -190,7 +204,7 @@ int case_run(const struct op_case *c, struct backend *be, const int64_t *parts, 
         if (!ct->is_used)
             continue;
         failed = be->kind->buffer_new(be, &buffer[f], (uint64_t)ct->n_byte, e) ||
-            be->kind->write(be, buffer[f].data, ct->image, (uint64_t)ct->n_byte, e);
+                 be->kind->write(be, buffer[f].data, ct->image, (uint64_t)ct->n_byte, e);
         memory[f] = buffer[f].data;
     }
     _Alignas(16) unsigned char args[OP_MAX_ARGS];
@@ -205,7 +219,8 @@ int case_run(const struct op_case *c, struct backend *be, const int64_t *parts, 
     for (int f = 0; f < OP_MAX_FIELD; f++) {
         if (!failed && buffer[f].data) {
             result->image[f] = malloc((size_t)c->tensor[f].n_byte);
-            failed = be->kind->read(be, result->image[f], buffer[f].data, (uint64_t)c->tensor[f].n_byte, e);
+            failed = be->kind->read(
+                be, result->image[f], buffer[f].data, (uint64_t)c->tensor[f].n_byte, e);
         }
         if (buffer[f].data)
             be->kind->buffer_free(be, &buffer[f]);

@@ -1,4 +1,5 @@
-/* op_cases.c: see op_cases.h. Sizes are awkward on purpose: no multiples of 16, one row, one column, none. */
+/* op_cases.c: see op_cases.h. Sizes are awkward on purpose: no multiples of 16, one row, one
+ * column, none. */
 #include "ops/op_cases.h"
 
 const struct case_line test_cases[] = {
@@ -65,11 +66,15 @@ const struct case_line test_cases[] = {
     {OP_candidate_blocks, "n=3 b=1 t=50 block_size=4"},
     {OP_candidate_blocks, "n=3 b=40 t=64 block_size=8"},
     {OP_candidate_blocks, "n=3 b=200 t=5001 block_size=8"},
-    {OP_index_select, "n=6 k=16 h=5 d=64 S=2 c=200 block_size=0 scale=0.1 -block -n_block -make_block -n_make_block"},
+    {OP_index_select, "n=6 k=16 h=5 d=64 S=2 c=200 block_size=0 scale=0.1 -block -n_block "
+                      "-make_block -n_make_block"},
     {OP_index_select, "n=5 k=16 h=3 d=32 S=2 c=203 B=9 block_size=8 scale=0.1 -block -n_block"},
-    {OP_index_select, "n=5 k=12 h=4 d=32 S=2 c=203 b=9 block_size=8 scale=0.1 -make_block -n_make_block"},
-    {OP_index_select, "n=3 k=50 h=4 d=128 S=1 c=3000 B=20 block_size=8 scale=0.1 keys:BF16 -block -n_block"},
-    {OP_index_select, "n=2 k=50 h=4 d=128 S=1 c=3000 b=90 block_size=8 scale=0.1 -make_block -n_make_block"},
+    {OP_index_select,
+        "n=5 k=12 h=4 d=32 S=2 c=203 b=9 block_size=8 scale=0.1 -make_block -n_make_block"},
+    {OP_index_select,
+        "n=3 k=50 h=4 d=128 S=1 c=3000 B=20 block_size=8 scale=0.1 keys:BF16 -block -n_block"},
+    {OP_index_select,
+        "n=2 k=50 h=4 d=128 S=1 c=3000 b=90 block_size=8 scale=0.1 -make_block -n_make_block"},
     {OP_index_select, "n=3 k=5 h=2 d=16 S=1 c=60 b=3 B=4 block_size=8 scale=0.1"},
     {OP_index_select, "n=40 k=20 h=4 d=32 S=3 c=90 B=8 block_size=8 scale=0.1 -block -n_block"},
     {OP_attend, "n=5 h=3 d=64 S=2 R=40 c=50 k=16 window=32 scale=0.125"},
@@ -115,10 +120,10 @@ const struct case_line bench_cases[] = {
     {OP_hadamard, "*=64 d=128"},
     {OP_pool, "m=1 d=512 w=512 S=1 R=140 ratio=128 overlap=0"},
     {OP_index_score, "n=1 h=64 d=128 S=1 c=16384 t=16384 scale=0.011"},
-    {OP_index_select,
-        "n=1 k=512 h=64 d=128 S=1 c=16384 block_size=0 scale=0.011 -block -n_block -make_block -n_make_block"},
-    {OP_index_select,
-        "n=16 k=512 h=64 d=128 S=1 c=4096 block_size=0 scale=0.011 -block -n_block -make_block -n_make_block"},
+    {OP_index_select, "n=1 k=512 h=64 d=128 S=1 c=16384 block_size=0 scale=0.011 -block -n_block "
+                      "-make_block -n_make_block"},
+    {OP_index_select, "n=16 k=512 h=64 d=128 S=1 c=4096 block_size=0 scale=0.011 -block -n_block "
+                      "-make_block -n_make_block"},
     {OP_topk, "n=1 k=512 t=250000 block_size=0 -block -n_block"},
     {OP_attend, "n=1 h=64 d=512 S=1 R=140 c=4096 k=512 window=128 scale=0.044"},
     {OP_attend, "n=16 h=64 d=512 S=1 R=160 c=4096 k=512 window=128 scale=0.044"},

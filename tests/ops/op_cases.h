@@ -1,4 +1,5 @@
-/* op_cases.h: the shapes on which every op is tested, and those on which it is timed. Lines: op_case.h. */
+/* op_cases.h: the shapes on which every op is tested, and those on which it is timed. Lines:
+ * op_case.h. */
 #ifndef HADAL_TESTS_OPS_OP_CASES_H
 #define HADAL_TESTS_OPS_OP_CASES_H
 

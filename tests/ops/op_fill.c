@@ -1,4 +1,5 @@
-/* op_fill.c: see op_fill.h. Indices are chosen by field name; within each tensor the first entries are edge cases. */
+/* op_fill.c: see op_fill.h. Indices are chosen by field name; within each tensor the first entries
+ * are edge cases. */
 #include "ops/op_fill.h"
 
 #include "tensor/round.h"
@@ -59,7 +60,8 @@ static int64_t vector_entry(const struct op_case *c, const char *name, int64_t i
     if (!strcmp(name, "last"))
         return i == 1 ? -1 : i == 2 ? 1 : (int64_t)rng_below(rng, (uint64_t)(3 * c->size['R']));
     if (!strcmp(name, "n_row"))
-        return i == 1 ? 0 : up_to(is_given(c, "rows") ? min_size(c, 'k', 'c') : c->size['c'], i, rng);
+        return i == 1 ? 0
+                      : up_to(is_given(c, "rows") ? min_size(c, 'k', 'c') : c->size['c'], i, rng);
     if (!strcmp(name, "n_block"))
         return up_to(c->size['b'], i, rng);
     if (c->op == OP_pool) {
@@ -82,7 +84,8 @@ static void fill_ascending(uint8_t *row, int64_t n, int64_t limit, struct rng *r
     }
 }
 
-static void fill_index_matrix(const struct op_case *c, const struct op_field *f, struct case_tensor *ct, struct rng *rng)
+static void fill_index_matrix(
+    const struct op_case *c, const struct op_field *f, struct case_tensor *ct, struct rng *rng)
 {
     int64_t n_col = tensor_n_col(&ct->t);
     for (int64_t r = 0; r < tensor_n_row(&ct->t); r++) {
@@ -106,7 +109,8 @@ static void fill_index_matrix(const struct op_case *c, const struct op_field *f,
     }
 }
 
-static void fill_index(const struct op_case *c, const struct op_field *f, struct case_tensor *ct, struct rng *rng)
+static void fill_index(
+    const struct op_case *c, const struct op_field *f, struct case_tensor *ct, struct rng *rng)
 {
     if (ct->t.n_dim > 1) {
         fill_index_matrix(c, f, ct, rng);
@@ -130,7 +134,8 @@ static float random_value(const struct op_case *c, const struct op_field *f, str
     return x;
 }
 
-static void fill_floats(const struct op_case *c, const struct op_field *f, struct case_tensor *ct, struct rng *rng)
+static void fill_floats(
+    const struct op_case *c, const struct op_field *f, struct case_tensor *ct, struct rng *rng)
 {
     int64_t n = tensor_n_col(&ct->t);
     float *values = malloc((size_t)n * sizeof *values);
@@ -142,15 +147,23 @@ static void fill_floats(const struct op_case *c, const struct op_field *f, struc
     free(values);
 }
 
-/* Where a block keeps halves (scales as f16) and a scale byte (E8M0); everything else may be any bits. */
+/* Where a block keeps halves (scales as f16) and a scale byte (E8M0); everything else may be any
+ * bits. */
 static const struct scales {
     enum dtype type;
     int half[2], n_half, exponent;
 } scale_places[] = {
-    {DT_Q8_0, {0}, 1, -1},         {DT_Q2_K, {80, 82}, 2, -1}, {DT_Q3_K, {108}, 1, -1},
-    {DT_Q4_K, {0, 2}, 2, -1},      {DT_Q5_K, {0, 2}, 2, -1},   {DT_Q6_K, {208}, 1, -1},
-    {DT_IQ2_XXS, {0}, 1, -1},      {DT_IQ3_XXS, {0}, 1, -1},   {DT_IQ4_XS, {0}, 1, -1},
-    {DT_MXFP4, {0}, 0, 0},         {DT_FP4_ROW, {0}, 0, -1},
+    {DT_Q8_0, {0}, 1, -1},
+    {DT_Q2_K, {80, 82}, 2, -1},
+    {DT_Q3_K, {108}, 1, -1},
+    {DT_Q4_K, {0, 2}, 2, -1},
+    {DT_Q5_K, {0, 2}, 2, -1},
+    {DT_Q6_K, {208}, 1, -1},
+    {DT_IQ2_XXS, {0}, 1, -1},
+    {DT_IQ3_XXS, {0}, 1, -1},
+    {DT_IQ4_XS, {0}, 1, -1},
+    {DT_MXFP4, {0}, 0, 0},
+    {DT_FP4_ROW, {0}, 0, -1},
 };
 
 static uint8_t random_exponent(struct rng *rng)
@@ -203,7 +216,8 @@ static void fill_poison(struct case_tensor *ct)
             memcpy(row_of(ct, r) + 4 * i, &poison, sizeof poison);
 }
 
-void fill_tensor(struct op_case *c, const struct op_field *f, struct case_tensor *ct, struct rng *rng)
+void fill_tensor(
+    struct op_case *c, const struct op_field *f, struct case_tensor *ct, struct rng *rng)
 {
     if (f->role == OP_OUT || f->role == OP_OPT_OUT)
         fill_poison(ct);

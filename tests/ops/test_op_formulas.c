@@ -1,5 +1,6 @@
-/* test_op_formulas.c: the reference's main ops against their formulas written once more, in double precision and without
- * looking at the reference: what a mistake in the definition itself would need to get past. */
+/* test_op_formulas.c: the reference's main ops against their formulas written once more, in double
+ * precision and without looking at the reference: what a mistake in the definition itself would
+ * need to get past. */
 #include "ops/op_case.h"
 #include "ops/op_cases.h"
 
@@ -47,7 +48,10 @@ static void judge_rms_norm(struct judge *j, const void *args)
         for (int64_t i = 0; i < d; i++)
             sum += pow(at(a->x, r, i), 2);
         for (int64_t i = 0; i < d; i++)
-            compare(j, at(a->y, r, i), at(a->x, r, i) / sqrt(sum / (double)d + (double)a->eps) * (a->w ? at(a->w, 0, i) : 1), 1);
+            compare(j, at(a->y, r, i),
+                at(a->x, r, i) / sqrt(sum / (double)d + (double)a->eps) *
+                    (a->w ? at(a->w, 0, i) : 1),
+                1);
     }
 }
 
@@ -130,7 +134,8 @@ static void judge_pool(struct judge *j, const void *args)
     const struct op_pool *a = args;
     for (int64_t r = 0; r < a->y->dim[0]; r++)
         for (int64_t c = 0; c < a->y->dim[1]; c++)
-            compare(j, at(a->y, r, c), pool_channel(a, int_at(a->slot, 0, r), int_at(a->pos, 0, r), c), 1);
+            compare(j, at(a->y, r, c),
+                pool_channel(a, int_at(a->slot, 0, r), int_at(a->pos, 0, r), c), 1);
 }
 
 static void judge_router(struct judge *j, const void *args)
@@ -147,7 +152,8 @@ static void judge_router(struct judge *j, const void *args)
         }
         int64_t n_better = 0; /* experts clearly above the last chosen one: at most k - 1 */
         for (int64_t e = 0; e < n_expert; e++)
-            n_better += sqrt(log1p(exp(at(a->logits, r, e)))) + (a->bias ? at(a->bias, 0, e) : 0) > least + 1e-5;
+            n_better += sqrt(log1p(exp(at(a->logits, r, e)))) + (a->bias ? at(a->bias, 0, e) : 0) >
+                        least + 1e-5;
         compare(j, n_better < k ? 0 : 1, 0, 1);
         for (int64_t i = 0; i < k; i++) {
             double p = sqrt(log1p(exp(at(a->logits, r, int_at(a->idx, r, i)))));
@@ -171,7 +177,8 @@ static void judge_mhc_mix(struct judge *j, const void *args)
                 m += at(a->fn, o, i) * at(a->x, r * s + i / d, i % d);
             m /= sqrt(square / (double)(s * d) + (double)a->norm_eps);
             m = 1 / (1 + exp(-(m * at(a->scale, 0, o / s) + at(a->base, 0, o))));
-            compare(j, o < s ? at(a->pre, r, o) : at(a->post, r, o - s), o < s ? m + (double)a->eps : 2 * m, 1);
+            compare(j, o < s ? at(a->pre, r, o) : at(a->post, r, o - s),
+                o < s ? m + (double)a->eps : 2 * m, 1);
         }
         for (int64_t c = 0; c < s; c++) {
             double column = 0;
@@ -215,7 +222,8 @@ int main(void)
         struct tensor tensors[OP_MAX_FIELD];
         _Alignas(16) unsigned char args[OP_MAX_ARGS];
         j.worst = 0;
-        if (case_build(&c, formulas[i].op, formulas[i].line, 0, 7) || case_run(&c, ref, NULL, &result, &e)) {
+        if (case_build(&c, formulas[i].op, formulas[i].line, 0, 7) ||
+            case_run(&c, ref, NULL, &result, &e)) {
             printf("%s\n", e.text);
             j.worst = INFINITY;
         } else {
@@ -224,8 +232,8 @@ int main(void)
         }
         int is_good = j.worst <= formulas[i].bound;
         if (!is_good)
-            printf("FAIL %s \"%s\": off by %g, at most %g\n", op_info(formulas[i].op)->name, formulas[i].line, j.worst,
-                formulas[i].bound);
+            printf("FAIL %s \"%s\": off by %g, at most %g\n", op_info(formulas[i].op)->name,
+                formulas[i].line, j.worst, formulas[i].bound);
         is_good ? j.n_passed++ : j.n_failed++;
         case_result_free(&result);
         case_free(&c);

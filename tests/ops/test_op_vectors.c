@@ -1,5 +1,6 @@
-/* test_op_vectors.c: the operator vectors of the model description (docs: v4 spec appendix A), computed in double
- * precision from the formulas, against the reference and every level of the CPU backend. */
+/* test_op_vectors.c: the operator vectors of the model description (docs: v4 spec appendix A),
+ * computed in double precision from the formulas, against the reference and every level of the CPU
+ * backend. */
 #include "backend/backend.h"
 #include "tensor/round.h"
 
@@ -13,7 +14,8 @@ struct check {
     int n_passed, n_failed;
 };
 
-static void expect(struct check *c, const char *what, float found, double expected, double tolerance)
+static void expect(
+    struct check *c, const char *what, float found, double expected, double tolerance)
 {
     if (fabs(found - expected) <= tolerance * fmax(1, fabs(expected))) {
         c->n_passed++;
@@ -47,9 +49,11 @@ static void check_mhc_mix(struct check *c)
 {
     static const double pre_expected[] = {0.4345262, 0.4535649, 0.3908959, 0.3202297};
     static const double post_expected[] = {0.5669016, 0.7533532, 1.0306617, 1.1460222};
-    static const double comb_expected[] = {0.3575130, 0.2249880, 0.1848196, 0.2326784, 0.1615539, 0.3721521, 0.3372878,
-        0.1290052, 0.0700151, 0.1187652, 0.3091366, 0.5020822, 0.4109170, 0.2840936, 0.1687551, 0.1362333};
-    float m[24], fn[24 * 24] = {0}, scale[] = {0.8f, 1.1f, 1.7f}, base[24], pre[4], post[4], comb[16];
+    static const double comb_expected[] = {0.3575130, 0.2249880, 0.1848196, 0.2326784, 0.1615539,
+        0.3721521, 0.3372878, 0.1290052, 0.0700151, 0.1187652, 0.3091366, 0.5020822, 0.4109170,
+        0.2840936, 0.1687551, 0.1362333};
+    float m[24], fn[24 * 24] = {0}, scale[] = {0.8f, 1.1f, 1.7f}, base[24], pre[4], post[4],
+                         comb[16];
     double square = 0;
     for (int i = 0; i < 24; i++) {
         m[i] = 0.5f * sinf(1 + (float)i);
@@ -58,11 +62,13 @@ static void check_mhc_mix(struct check *c)
     }
     for (int i = 0; i < 24; i++)
         fn[25 * i] = (float)sqrt(square / 24);
-    struct tensor tx = floats(m, 1, 4, 6), tfn = floats(fn, 24, 24, 0), tscale = floats(scale, 3, 0, 0);
-    struct tensor tbase = floats(base, 24, 0, 0), tpre = floats(pre, 1, 4, 0), tpost = floats(post, 1, 4, 0);
+    struct tensor tx = floats(m, 1, 4, 6), tfn = floats(fn, 24, 24, 0),
+                  tscale = floats(scale, 3, 0, 0);
+    struct tensor tbase = floats(base, 24, 0, 0), tpre = floats(pre, 1, 4, 0),
+                  tpost = floats(post, 1, 4, 0);
     struct tensor tcomb = floats(comb, 1, 4, 4);
-    RUN(c->be, mhc_mix, .pre = &tpre, .post = &tpost, .comb = &tcomb, .x = &tx, .fn = &tfn, .scale = &tscale,
-        .base = &tbase, .n_iter = 20, .eps = 1e-6f);
+    RUN(c->be, mhc_mix, .pre = &tpre, .post = &tpost, .comb = &tcomb, .x = &tx, .fn = &tfn,
+        .scale = &tscale, .base = &tbase, .n_iter = 20, .eps = 1e-6f);
     finish(c);
     for (int i = 0; i < 4; i++) {
         expect(c, "mhc pre", pre[i], pre_expected[i], 1e-6);
@@ -71,7 +77,8 @@ static void check_mhc_mix(struct check *c)
     for (int i = 0; i < 16; i++)
         expect(c, "mhc comb", comb[i], comb_expected[i], 1e-6);
     float x[] = {1, 2, 3, 4, 5, 6, 7, 8}, y[] = {10, -10};
-    static const double merged[] = {9.737685, -0.600348, 11.457458, -2.609607, 14.230268, -5.382967, 15.543960, -6.376485};
+    static const double merged[] = {
+        9.737685, -0.600348, 11.457458, -2.609607, 14.230268, -5.382967, 15.543960, -6.376485};
     struct tensor twrite = floats(x, 1, 4, 2), ty = floats(y, 1, 2, 0);
     RUN(c->be, mhc_merge, .x = &twrite, .y = &ty, .post = &tpost, .comb = &tcomb);
     finish(c);
@@ -117,7 +124,9 @@ static void check_rounding(struct check *c)
 /* All ties of E2M1, and the two-level format with an E4M3 scale: 4.5 / 6 = 0.75 is exact. */
 static void check_ties(struct check *c)
 {
-    float x[16] = {6, .25f, .75f, 1.25f, 1.75f, 2.5f, 3.5f, 5, -.25f, -.75f, -1.25f, -1.75f, -2.5f, -3.5f, -5, 0}, y[16];
+    float x[16] = {6, .25f, .75f, 1.25f, 1.75f, 2.5f, 3.5f, 5, -.25f, -.75f, -1.25f, -1.75f, -2.5f,
+        -3.5f, -5, 0},
+          y[16];
     static const float expected[16] = {6, 0, 1, 1, 2, 2, 4, 4, 0, -1, -1, -2, -2, -4, -4, 0};
     for (int i = 0; i < 16; i++)
         y[i] = x[i] * .75f;
@@ -150,21 +159,31 @@ static void check_rope(struct check *c)
         int is_compressed;
         double value[6][2];
     } rows[] = {
-        {7, 0, {{.425409, 1.033938}, {.941106, -.603589}, {.442733, 1.026639}, {.962580, .568718}, {.988688, .522012}, {.999533, .500933}}},
-        {7, 1, {{.425409, 1.033938}, {.598472, -.944368}, {.767924, .812584}, {.991945, .515796}, {.998958, .502078}, {.999998, .500004}}},
-        {1000, 0, {{.148939, 1.108069}, {-.990248, .519047}, {1.115502, -.075206}, {-.567061, -.963557}, {-.989444, -.520577}, {.924643, .628518}}},
-        {1000, 1, {{.148939, 1.108069}, {-1.111168, -.123712}, {1.096153, .220108}, {-1.024336, .448036}, {.809909, .770744}, {.999716, .500568}}},
+        {7, 0,
+            {{.425409, 1.033938}, {.941106, -.603589}, {.442733, 1.026639}, {.962580, .568718},
+                {.988688, .522012}, {.999533, .500933}}},
+        {7, 1,
+            {{.425409, 1.033938}, {.598472, -.944368}, {.767924, .812584}, {.991945, .515796},
+                {.998958, .502078}, {.999998, .500004}}},
+        {1000, 0,
+            {{.148939, 1.108069}, {-.990248, .519047}, {1.115502, -.075206}, {-.567061, -.963557},
+                {-.989444, -.520577}, {.924643, .628518}}},
+        {1000, 1,
+            {{.148939, 1.108069}, {-1.111168, -.123712}, {1.096153, .220108}, {-1.024336, .448036},
+                {.809909, .770744}, {.999716, .500568}}},
     };
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
         float freq[32], cs[64], x[64];
         int32_t pos = rows[r].pos;
         for (int i = 0; i < 32; i++) {
-            double g = pow(rows[r].is_compressed ? 160000 : 10000, -2.0 * i / 64), ramp = fmin(fmax((i - 15) / 10.0, 0), 1);
+            double g = pow(rows[r].is_compressed ? 160000 : 10000, -2.0 * i / 64),
+                   ramp = fmin(fmax((i - 15) / 10.0, 0), 1);
             freq[i] = (float)(rows[r].is_compressed ? g * (1 - ramp) + g / 16 * ramp : g);
             x[2 * i] = 1;
             x[2 * i + 1] = 0.5f;
         }
-        struct tensor tfreq = floats(freq, 32, 0, 0), tcs = floats(cs, 1, 32, 2), tx = floats(x, 1, 1, 64);
+        struct tensor tfreq = floats(freq, 32, 0, 0), tcs = floats(cs, 1, 32, 2),
+                      tx = floats(x, 1, 1, 64);
         struct tensor tpos = ints(&pos, 1);
         RUN(c->be, rope_angles, .cs = &tcs, .pos = &tpos, .freq = &tfreq);
         RUN(c->be, rope_tail, .x = &tx, .cs = &tcs);
@@ -203,16 +222,17 @@ static void check_sink(struct check *c)
     static const double expected[] = {0.473991, 0.174371, 0.064148};
     float q[] = {1, 0, -1}, ring[] = {1, 0, 0, 0, 1, 0, 0, 0, 1}, sink[] = {0.5f}, o[3];
     int32_t slot = 0, last = 2;
-    struct tensor tq = floats(q, 1, 1, 3), tring = floats(ring, 1, 3, 3), tsink = floats(sink, 1, 0, 0);
+    struct tensor tq = floats(q, 1, 1, 3), tring = floats(ring, 1, 3, 3),
+                  tsink = floats(sink, 1, 0, 0);
     struct tensor to = floats(o, 1, 1, 3), tslot = ints(&slot, 1), tlast = ints(&last, 1);
-    RUN(c->be, attend, .o = &to, .q = &tq, .ring = &tring, .slot = &tslot, .last = &tlast, .sink = &tsink, .window = 3,
-        .scale = 1);
+    RUN(c->be, attend, .o = &to, .q = &tq, .ring = &tring, .slot = &tslot, .last = &tlast,
+        .sink = &tsink, .window = 3, .scale = 1);
     finish(c);
     for (int i = 0; i < 3; i++)
         expect(c, "sink", o[i], expected[i], 1e-6);
     last = -1; /* no key at all */
-    RUN(c->be, attend, .o = &to, .q = &tq, .ring = &tring, .slot = &tslot, .last = &tlast, .sink = &tsink, .window = 3,
-        .scale = 1);
+    RUN(c->be, attend, .o = &to, .q = &tq, .ring = &tring, .slot = &tslot, .last = &tlast,
+        .sink = &tsink, .window = 3, .scale = 1);
     finish(c);
     for (int i = 0; i < 3; i++)
         expect(c, "no key", o[i], 0, 0);
@@ -221,7 +241,8 @@ static void check_sink(struct check *c)
 /* The weights are p / sum(p); a scale of sum(p) shows p. */
 static void check_router(struct check *c)
 {
-    static const double expected[] = {4.539993e-5, 0.08194723, 0.5596979, 0.8325546, 1.145976, 2.237569, 5};
+    static const double expected[] = {
+        4.539993e-5, 0.08194723, 0.5596979, 0.8325546, 1.145976, 2.237569, 5};
     float logits[] = {-20, -5, -1, 0, 1, 5, 25}, weight[7];
     double sum = 0;
     int32_t idx[7];

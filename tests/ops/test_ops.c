@@ -1,8 +1,9 @@
 /* test_ops.c: every op of every backend against the reference.
  *
- * For each case (op_cases.c), contiguous and with gaps between rows: the reference writes every output value and nothing
- * else; every backend and level returns the same bytes, with all batch rows in one call, with each row alone and split
- * at a random row; with 1 and 3 threads. Prints "N passed, N failed"; the exit code follows.
+ * For each case (op_cases.c), contiguous and with gaps between rows: the reference writes every
+ * output value and nothing else; every backend and level returns the same bytes, with all batch
+ * rows in one call, with each row alone and split at a random row; with 1 and 3 threads. Prints "N
+ * passed, N failed"; the exit code follows.
  *
  *   test_ops [--bench] [--op NAME] [--backend NAME] [--level NAME] [--threads N] [--seed N]
  */
@@ -23,14 +24,22 @@ struct target {
 };
 
 static const struct target all_targets[] = {
-    {"ref", NULL, 1, NULL},        {"cpu", "portable", 1, NULL}, {"cpu", "portable", 3, NULL}, {"cpu", "avx2", 1, NULL},
-    {"cpu", "avx2", 3, NULL},      {"cpu", "avx512", 1, NULL},   {"cpu", "avx512", 3, NULL},   {"cpu", "neon", 1, NULL},
-    {"cpu", "neon", 3, NULL},      {"cuda", NULL, 1, NULL},      {"metal", NULL, 1, NULL},
+    {"ref", NULL, 1, NULL},
+    {"cpu", "portable", 1, NULL},
+    {"cpu", "portable", 3, NULL},
+    {"cpu", "avx2", 1, NULL},
+    {"cpu", "avx2", 3, NULL},
+    {"cpu", "avx512", 1, NULL},
+    {"cpu", "avx512", 3, NULL},
+    {"cpu", "neon", 1, NULL},
+    {"cpu", "neon", 3, NULL},
+    {"cuda", NULL, 1, NULL},
+    {"metal", NULL, 1, NULL},
 };
 enum { MAX_TARGET = sizeof all_targets / sizeof *all_targets };
 
-/* Backends that may differ from the reference, and by how much: relative to the largest value of the tensor. Everything
- * that is not listed returns the reference's bits. */
+/* Backends that may differ from the reference, and by how much: relative to the largest value of
+ * the tensor. Everything that is not listed returns the reference's bits. */
 static const struct {
     const char *backend;
     double bound;
@@ -56,7 +65,8 @@ static double bound_of(const struct target *t)
 static void open_target(struct test *t, struct target x, int checks_shapes)
 {
     struct err e = {0};
-    struct backend_options o = {.n_thread = t->n_thread ? t->n_thread : x.n_thread, .level = x.level};
+    struct backend_options o = {
+        .n_thread = t->n_thread ? t->n_thread : x.n_thread, .level = x.level};
     o.checks_shapes = checks_shapes;
     if (!backend_open(&x.be, x.backend, &o, &e))
         t->target[t->n_target++] = x;
@@ -72,16 +82,19 @@ static void open_targets(struct test *t)
     }
     for (int i = 0; i < MAX_TARGET; i++) {
         const struct target *x = &all_targets[i];
-        if ((!t->backend || !strcmp(t->backend, x->backend)) && (!t->level || !x->level || !strcmp(t->level, x->level)))
+        if ((!t->backend || !strcmp(t->backend, x->backend)) &&
+            (!t->level || !x->level || !strcmp(t->level, x->level)))
             open_target(t, *x, 1);
     }
 }
 
 /* ---- Comparing ---- */
 
-static int report(struct test *t, const struct op_case *c, const char *target, const char *format, const char *what)
+static int report(struct test *t, const struct op_case *c, const char *target, const char *format,
+    const char *what)
 {
-    printf("FAIL %s \"%s\" padding %d, %s: ", op_info(c->op)->name, c->line, c->row_padding, target);
+    printf(
+        "FAIL %s \"%s\" padding %d, %s: ", op_info(c->op)->name, c->line, c->row_padding, target);
     printf(format, what);
     printf("\n");
     t->n_failed++;
@@ -93,11 +106,13 @@ static const char *misbehaves(const struct op_case *c, int f, const struct case_
 {
     const struct case_tensor *ct = &c->tensor[f];
     const struct op_field *field = &op_info(c->op)->field[f];
-    int64_t n_used = tensor_n_col(&ct->t) / dtype_info(ct->t.type)->block * dtype_info(ct->t.type)->block_bytes;
+    int64_t n_used =
+        tensor_n_col(&ct->t) / dtype_info(ct->t.type)->block * dtype_info(ct->t.type)->block_bytes;
     int must_write = field->role == OP_OUT || field->role == OP_OPT_OUT;
     for (int64_t i = 0; i < ct->n_byte; i++) {
         int64_t at = i - ct->data_at;
-        int is_value = ct->is_output && at >= 0 && at < ct->data_bytes && at % ct->t.row_bytes < n_used;
+        int is_value =
+            ct->is_output && at >= 0 && at < ct->data_bytes && at % ct->t.row_bytes < n_used;
         uint32_t word;
         if (!is_value && r->image[f][i] != ct->image[i])
             return "bytes outside of the output values";
@@ -128,16 +143,18 @@ static double largest_difference(const struct case_tensor *ct, const uint8_t *a,
         if (!(fabs((double)x) < 1e30))
             continue;
         largest = fmax(largest, fabs((double)x));
-        difference = fabs((double)x - y) > difference || isnan(y) ? fabs((double)x - y) : difference;
+        difference =
+            fabs((double)x - y) > difference || isnan(y) ? fabs((double)x - y) : difference;
     }
     return largest > 0 ? difference / largest : difference;
 }
 
-static int compare(struct test *t, const struct op_case *c, const struct target *target, const char *how,
-    const struct case_result *const pair[2])
+static int compare(struct test *t, const struct op_case *c, const struct target *target,
+    const char *how, const struct case_result *const pair[2])
 {
     char name[96];
-    snprintf(name, sizeof name, "%s %s, %d threads, %s", target->backend, target->be->level, target->n_thread, how);
+    snprintf(name, sizeof name, "%s %s, %d threads, %s", target->backend, target->be->level,
+        target->n_thread, how);
     for (int f = 0; f < OP_MAX_FIELD; f++) {
         const struct case_tensor *ct = &c->tensor[f];
         if (!ct->is_used || !memcmp(pair[0]->image[f], pair[1]->image[f], (size_t)ct->n_byte))
@@ -161,7 +178,8 @@ static int64_t n_batch_row(const struct op_case *c)
     return 0;
 }
 
-static void run_target(struct test *t, const struct op_case *c, const struct target *target, const struct case_result *expected)
+static void run_target(struct test *t, const struct op_case *c, const struct target *target,
+    const struct case_result *expected)
 {
     enum { MAX_ROW = 256 };
     int64_t n = n_batch_row(c), ones[MAX_ROW + 1] = {0}, split[3] = {0};
@@ -238,13 +256,16 @@ static void time_case(struct test *t, const struct case_line *line)
         if (!case_run(&c, x->be, NULL, &r, &e)) {
             double once = seconds[2];
             case_result_free(&r);
-            int n_repeat = once > .1 ? 3 : once > .1 / MAX_REPEAT ? 3 + (int)(.1 / once) : MAX_REPEAT;
+            int n_repeat = once > .1                ? 3
+                           : once > .1 / MAX_REPEAT ? 3 + (int)(.1 / once)
+                                                    : MAX_REPEAT;
             r = (struct case_result){.seconds = seconds, .n_repeat = n_repeat};
             case_run(&c, x->be, NULL, &r, &e);
             qsort(seconds, (size_t)r.n_repeat, sizeof *seconds, by_value);
             double best = seconds[0], median = seconds[r.n_repeat / 2];
-            printf("%-16s %-60.60s %s %s x%d: best %9.1f us %7.2f GB/s, median %9.1f us\n", op_info(c.op)->name, c.line,
-                x->backend, x->be->level, x->be->n_thread, best * 1e6, all_bytes(&c) / best / 1e9, median * 1e6);
+            printf("%-16s %-60.60s %s %s x%d: best %9.1f us %7.2f GB/s, median %9.1f us\n",
+                op_info(c.op)->name, c.line, x->backend, x->be->level, x->be->n_thread, best * 1e6,
+                all_bytes(&c) / best / 1e9, median * 1e6);
         } else {
             report(t, &c, x->backend, "%s", e.text);
         }
@@ -273,7 +294,8 @@ static void time_reading(void)
             sum += part[j];
         best = fmin(best, (double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec));
     }
-    printf("reading 128 MiB, one thread: %.1f GB/s (%llu)\n", N * 8 / best / 1e9, (unsigned long long)(sum & 1));
+    printf("reading 128 MiB, one thread: %.1f GB/s (%llu)\n", N * 8 / best / 1e9,
+        (unsigned long long)(sum & 1));
     free(p);
 }
 
@@ -310,7 +332,8 @@ static void run_formats(struct test *t, struct backend *ref, const struct case_l
 static void run_all(struct test *t, struct backend *ref)
 {
     int n_case[N_OP] = {0};
-    for (const struct case_line *line = t->is_bench ? bench_cases : test_cases; line->line; line++) {
+    for (const struct case_line *line = t->is_bench ? bench_cases : test_cases; line->line;
+         line++) {
         n_case[line->op]++;
         if (t->op && strcmp(t->op, op_info(line->op)->name))
             continue;

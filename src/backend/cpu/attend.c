@@ -1,7 +1,8 @@
 /* attend.c: attention over one list of keys per batch row.
  *
- * An item is one row and a few of its heads. Keys are walked in blocks that fit the first cache: once for scores, once for
- * the weighted sum, so that a key is loaded once for all heads of the item.
+ * An item is one row and a few of its heads. Keys are walked in blocks that fit the first cache:
+ * once for scores, once for the weighted sum, so that a key is loaded once for all heads of the
+ * item.
  */
 #include "backend/cpu/cpu.h"
 #include "base/fmath.h"
@@ -27,12 +28,14 @@ struct key_list {
 static int list_keys(struct backend *be, const struct op_attend *a, int64_t r, struct key_list *k)
 {
     int64_t last = ref_ints(a->last, 0)[r], n_window = last + 1 < a->window ? last + 1 : a->window;
-    *k = (struct key_list){.a = a, .slot = ref_ints(a->slot, 0)[r], .n_window = n_window > 0 ? n_window : 0};
+    *k = (struct key_list){
+        .a = a, .slot = ref_ints(a->slot, 0)[r], .n_window = n_window > 0 ? n_window : 0};
     k->first_window = last - k->n_window + 1;
     k->n_comp = a->comp ? ref_ints(a->n_row, 0)[r] : 0;
     k->rows = a->rows ? ref_ints(a->rows, r) : NULL;
     if (ref_refuse_index(be, "attend: slot", k->slot, a->ring->dim[0]) ||
-        (a->comp && ref_refuse_index(be, "attend: compressed rows", k->n_comp, a->comp->dim[1] + 1)) ||
+        (a->comp &&
+            ref_refuse_index(be, "attend: compressed rows", k->n_comp, a->comp->dim[1] + 1)) ||
         (a->rows && ref_refuse_index(be, "attend: chosen rows", k->n_comp, a->rows->dim[1] + 1)))
         return -1;
     for (int64_t j = 0; k->rows && j < k->n_comp; j++)
@@ -42,22 +45,23 @@ static int list_keys(struct backend *be, const struct op_attend *a, int64_t r, s
 }
 
 /* Keys [first, first + n) as floats; decoded ones go to `decoded` [KEY_BLOCK, d]. */
-static void load_keys(struct cpu *lane, const struct key_list *k, int64_t first, int64_t n, float *decoded,
-    const float *key[KEY_BLOCK])
+static void load_keys(struct cpu *lane, const struct key_list *k, int64_t first, int64_t n,
+    float *decoded, const float *key[KEY_BLOCK])
 {
     int64_t d = k->a->q->dim[2];
     for (int64_t i = 0; i < n; i++) {
         int64_t j = first + i, at = (k->first_window + j - k->n_comp) % k->a->ring->dim[1];
         if (j < k->n_comp)
-            key[i] = cpu_cache_row(lane, k->a->comp, k->slot * k->a->comp->dim[1] + (k->rows ? k->rows[j] : j),
-                decoded + i * d);
+            key[i] = cpu_cache_row(lane, k->a->comp,
+                k->slot * k->a->comp->dim[1] + (k->rows ? k->rows[j] : j), decoded + i * d);
         else
-            key[i] = cpu_cache_row(lane, k->a->ring, k->slot * k->a->ring->dim[1] + at, decoded + i * d);
+            key[i] =
+                cpu_cache_row(lane, k->a->ring, k->slot * k->a->ring->dim[1] + at, decoded + i * d);
     }
 }
 
-/* The heads of one item. Up to MAX_HEAD; the weighted sum takes four at a time, and where there are fewer it runs on
- * with the last head's weights and the spare output. */
+/* The heads of one item. Up to MAX_HEAD; the weighted sum takes four at a time, and where there are
+ * fewer it runs on with the last head's weights and the spare output. */
 struct heads {
     int64_t n, d;
     const float *q[MAX_HEAD];
@@ -70,7 +74,8 @@ static int64_t min64(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-static void add_block(struct cpu *lane, const struct heads *h, const float *const *key, int64_t first, int64_t n)
+static void add_block(
+    struct cpu *lane, const struct heads *h, const float *const *key, int64_t first, int64_t n)
 {
     for (int64_t j = 0; j < h->n; j += 4) {
         struct micro_weighted w = {.key = key, .n_key = n, .d = h->d};
@@ -94,7 +99,8 @@ static void soften(struct cpu *lane, struct heads *h, int64_t head, int64_t n_ke
     h->denominator[head] = sum + fmath_exp(sink - largest);
 }
 
-static int prepare_heads(struct cpu *lane, const struct attend_job *j, int64_t item, int64_t n_key, struct heads *h)
+static int prepare_heads(
+    struct cpu *lane, const struct attend_job *j, int64_t item, int64_t n_key, struct heads *h)
 {
     const struct op_attend *a = j->a;
     int64_t n_head = a->q->dim[1], n_group = (n_head + j->n_head_each - 1) / j->n_head_each;
@@ -102,7 +108,8 @@ static int prepare_heads(struct cpu *lane, const struct attend_job *j, int64_t i
     h->n = min64(j->n_head_each, n_head - first);
     h->d = a->q->dim[2];
     float *scores = backend_scratch(&lane->base, (size_t)(h->n * n_key) * sizeof *scores);
-    h->decoded = backend_scratch(&lane->base, (size_t)((KEY_BLOCK + 1) * h->d) * sizeof *h->decoded);
+    h->decoded =
+        backend_scratch(&lane->base, (size_t)((KEY_BLOCK + 1) * h->d) * sizeof *h->decoded);
     if (!scores || !h->decoded)
         return -1;
     h->spare = h->decoded + KEY_BLOCK * h->d;
@@ -119,7 +126,8 @@ static int prepare_heads(struct cpu *lane, const struct attend_job *j, int64_t i
 static void run_item(struct cpu *lane, const struct attend_job *j, int64_t item)
 {
     const struct op_attend *a = j->a;
-    int64_t n_group = (a->q->dim[1] + j->n_head_each - 1) / j->n_head_each, first_head = item % n_group * j->n_head_each;
+    int64_t n_group = (a->q->dim[1] + j->n_head_each - 1) / j->n_head_each,
+            first_head = item % n_group * j->n_head_each;
     struct key_list list;
     struct heads h;
     const float *key[KEY_BLOCK];
@@ -130,8 +138,13 @@ static void run_item(struct cpu *lane, const struct attend_job *j, int64_t item)
         return;
     for (int64_t k = 0; k < n_key; k += KEY_BLOCK) {
         load_keys(lane, &list, k, min64(KEY_BLOCK, n_key - k), h.decoded, key);
-        struct cpu_dots dots = {.q = h.q, .key = key, .n_q = h.n, .n_key = min64(KEY_BLOCK, n_key - k), .d = h.d,
-            .stride = n_key, .out = h.score[0] + k};
+        struct cpu_dots dots = {.q = h.q,
+            .key = key,
+            .n_q = h.n,
+            .n_key = min64(KEY_BLOCK, n_key - k),
+            .d = h.d,
+            .stride = n_key,
+            .out = h.score[0] + k};
         cpu_dot_all(lane, &dots);
     }
     for (int64_t i = 0; i < h.n; i++) {
@@ -161,12 +174,14 @@ void cpu_attend(struct backend *be, const void *args)
     const struct op_attend *a = args;
     struct cpu *c = cpu_of(be);
     int64_t n = a->q->dim[0], n_head = a->q->dim[1];
-    struct attend_job job = {.a = a, .sink = ref_weight_row(be, a->sink, 0), .n_head_each = MAX_HEAD};
+    struct attend_job job = {
+        .a = a, .sink = ref_weight_row(be, a->sink, 0), .n_head_each = MAX_HEAD};
     if (!job.sink)
         return;
     if (n * n_head < 2 * MAX_HEAD * c->n_lane) /* few rows, many threads: smaller items */
         job.n_head_each = MAX_HEAD / 2;
     int64_t n_group = (n_head + job.n_head_each - 1) / job.n_head_each;
     int64_t n_key = a->window + (a->comp ? (a->rows ? a->rows->dim[1] : 64) : 0);
-    cpu_run(c, (struct cpu_split){n * n_group, 1, 2 * n_key * a->q->dim[2] * job.n_head_each}, run_items, &job);
+    cpu_run(c, (struct cpu_split){n * n_group, 1, 2 * n_key * a->q->dim[2] * job.n_head_each},
+        run_items, &job);
 }

@@ -8,7 +8,8 @@
 
 #include <string.h>
 
-/* Below this much work a call is done by the calling thread: waking workers takes several microseconds. */
+/* Below this much work a call is done by the calling thread: waking workers takes several
+ * microseconds. */
 enum { MIN_SPLIT_COST = 1 << 17, RUNS_PER_WORKER = 4 };
 
 static void close_cpu(struct backend *be)
@@ -41,7 +42,8 @@ static int open_cpu(struct backend **be, const struct backend_options *options, 
         return err_set(e, ERR_MEMORY, "no memory for %d workers", workers_n(c->workers));
     }
     for (; c->n_lane < c->base.n_thread; c->n_lane++)
-        c->lane[c->n_lane] = (struct cpu){.base = {.kind = &backend_cpu, .level = micro->name}, .micro = micro};
+        c->lane[c->n_lane] =
+            (struct cpu){.base = {.kind = &backend_cpu, .level = micro->name}, .micro = micro};
     *be = &c->base;
     return 0;
 }
@@ -125,13 +127,14 @@ void cpu_run_rows(struct backend *be, enum op op, const void *args, op_fn fn, in
         cpu_run_rows(be, OP_##op, args, ref_##op, cost);                                           \
     }
 #define BY_ROWS_OPS(X)                                                                             \
-    X(gather, 2) X(repeat_streams, 1) X(rope_angles, 30) X(rope_tail, 3) X(round_fp8, 5)           \
-    X(round_fp4, 4) X(round_fp4_e4m3, 4) X(append, 2) X(add_by_pos, 2) X(router, 50)               \
-    X(router_by_token, 50) X(stream_mean, 2) X(argmax, 2)
+    X(gather, 2)                                                                                   \
+    X(repeat_streams, 1) X(rope_angles, 30) X(rope_tail, 3) X(round_fp8, 5) X(round_fp4, 4)        \
+        X(round_fp4_e4m3, 4) X(append, 2) X(add_by_pos, 2) X(router, 50) X(router_by_token, 50)    \
+            X(stream_mean, 2) X(argmax, 2)
 BY_ROWS_OPS(BY_ROWS)
 
 #define ROWS_ENTRY(op, cost) [OP_##op] = rows_##op,
-#define OWN_ENTRY(op) [OP_##op] = cpu_##op,
+#define OWN_ENTRY(op)        [OP_##op] = cpu_##op,
 static const op_fn entries[N_OP] = {BY_ROWS_OPS(ROWS_ENTRY) CPU_OPS(OWN_ENTRY)};
 
 static void fill_cpu(op_fn table[N_OP])

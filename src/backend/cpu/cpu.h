@@ -1,7 +1,9 @@
-/* cpu.h: the CPU backend: portable C over a crew of threads, with one instruction set's kernels (micro.h) inside.
+/* cpu.h: the CPU backend: portable C over a crew of threads, with one instruction set's kernels
+ * (micro.h) inside.
  *
- * Every worker has a lane: a backend of its own for scratch and failures, so that an op's code for some batch rows, the
- * reference's included, can run on any worker. Work is split over outputs, never over a sum.
+ * Every worker has a lane: a backend of its own for scratch and failures, so that an op's code for
+ * some batch rows, the reference's included, can run on any worker. Work is split over outputs,
+ * never over a sum.
  */
 #ifndef HADAL_BACKEND_CPU_CPU_H
 #define HADAL_BACKEND_CPU_CPU_H
@@ -26,8 +28,9 @@ static inline struct cpu *cpu_of(struct backend *be)
 /* Items [first, end) of a job on a lane. */
 typedef void (*cpu_fn)(struct cpu *lane, void *job, int64_t first, int64_t end);
 
-/* Runs a job's items on all workers, or here when it is too small to wake anybody: `cost` is what one item takes,
- * in multiply-adds or values touched. Items come in runs of a multiple of `step`. A lane's failure becomes the op's. */
+/* Runs a job's items on all workers, or here when it is too small to wake anybody: `cost` is what
+ * one item takes, in multiply-adds or values touched. Items come in runs of a multiple of `step`. A
+ * lane's failure becomes the op's. */
 struct cpu_split {
     int64_t n_item, step, cost;
 };
@@ -61,9 +64,10 @@ const float *cpu_cache_row(struct cpu *lane, const struct tensor *t, int64_t row
 
 /* This backend's own ops; the rest are the reference's, split over rows. */
 #define CPU_OPS(X)                                                                                 \
-    X(add) X(rms_norm) X(matmul) X(matmul_grouped) X(hadamard) X(swiglu) X(pool) X(index_score)    \
-    X(topk) X(candidate_blocks) X(index_select) X(attend) X(expert_mlp) X(mhc_mix) X(mhc_head)     \
-    X(mhc_collapse) X(mhc_merge) X(engram_gate)
+    X(add)                                                                                         \
+    X(rms_norm) X(matmul) X(matmul_grouped) X(hadamard) X(swiglu) X(pool) X(index_score) X(topk)   \
+        X(candidate_blocks) X(index_select) X(attend) X(expert_mlp) X(mhc_mix) X(mhc_head)         \
+            X(mhc_collapse) X(mhc_merge) X(engram_gate)
 #define CPU_DECLARE(op) void cpu_##op(struct backend *be, const void *args);
 CPU_OPS(CPU_DECLARE)
 

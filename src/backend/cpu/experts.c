@@ -1,5 +1,6 @@
-/* experts.c: expert_mlp. Batch rows are grouped by expert, so that an expert's weights are decoded once for all of its
- * rows; results are kept per (row, choice) and added in the order of the choices, as the definition says. */
+/* experts.c: expert_mlp. Batch rows are grouped by expert, so that an expert's weights are decoded
+ * once for all of its rows; results are kept per (row, choice) and added in the order of the
+ * choices, as the definition says. */
 #include "backend/cpu/cpu.h"
 #include "ops/ref/ref.h"
 
@@ -15,8 +16,8 @@ struct experts_job {
     const struct op_expert_mlp *a;
     int64_t n_pair, n_expert; /* experts with rows */
     struct expert *expert;
-    int32_t *pair_of;         /* [n, k] -> place */
-    const float **x;          /* by place: the row's input; then its inner values and its result */
+    int32_t *pair_of; /* [n, k] -> place */
+    const float **x;  /* by place: the row's input; then its inner values and its result */
     float **gate, **up, **out;
     float *weight;
 };
@@ -48,7 +49,8 @@ static void list_experts(struct experts_job *j, const int32_t *first)
         *x = (struct expert){.first_pair = at, .n_pair = n};
         x->gate = (struct cpu_matmul){tensor_matrix(a->gate, e), n, j->x + at, j->gate + at};
         x->up = (struct cpu_matmul){tensor_matrix(a->up, e), n, j->x + at, j->up + at};
-        x->down = (struct cpu_matmul){tensor_matrix(a->down, e), n, (const float *const *)j->gate + at, j->out + at};
+        x->down = (struct cpu_matmul){
+            tensor_matrix(a->down, e), n, (const float *const *)j->gate + at, j->out + at};
     }
 }
 
@@ -75,12 +77,14 @@ static int place_pairs(struct backend *be, struct experts_job *j, int32_t *next)
 static int prepare(struct backend *be, struct experts_job *j)
 {
     int64_t n_expert = j->a->gate->dim[0], n = j->n_pair;
-    int32_t *first = backend_scratch(be, (size_t)(2 * n_expert + 2) * sizeof *first), *next = first + n_expert + 1;
+    int32_t *first = backend_scratch(be, (size_t)(2 * n_expert + 2) * sizeof *first),
+            *next = first + n_expert + 1;
     j->expert = backend_scratch(be, (size_t)(n_expert < n ? n_expert : n) * sizeof *j->expert);
     j->pair_of = backend_scratch(be, (size_t)n * sizeof *j->pair_of);
     j->weight = backend_scratch(be, (size_t)n * sizeof *j->weight);
     float **pointers = backend_scratch(be, 4 * (size_t)n * sizeof *pointers);
-    if (!first || !j->expert || !j->pair_of || !j->weight || !pointers || count_pairs(be, j->a, first))
+    if (!first || !j->expert || !j->pair_of || !j->weight || !pointers ||
+        count_pairs(be, j->a, first))
         return -1;
     j->x = (const float **)pointers;
     j->gate = pointers + n;
@@ -93,7 +97,8 @@ static int prepare(struct backend *be, struct experts_job *j)
     return 0;
 }
 
-/* Items: inner values of all experts in a row; each run does gate, up and their product for its columns. */
+/* Items: inner values of all experts in a row; each run does gate, up and their product for its
+ * columns. */
 static void run_inner(struct cpu *lane, void *job, int64_t first, int64_t end)
 {
     struct experts_job *j = job;
@@ -151,7 +156,8 @@ void cpu_expert_mlp(struct backend *be, const void *args)
     if (!n || prepare(be, &job))
         return;
     int64_t rows_each = job.n_pair / (job.n_expert ? job.n_expert : 1) + 1;
-    cpu_run(c, (struct cpu_split){job.n_expert * f, step_of(f), 2 * d * rows_each}, run_inner, &job);
+    cpu_run(
+        c, (struct cpu_split){job.n_expert * f, step_of(f), 2 * d * rows_each}, run_inner, &job);
     cpu_run(c, (struct cpu_split){job.n_expert * d, step_of(d), f * rows_each}, run_down, &job);
     cpu_run(c, (struct cpu_split){n, 1, d * k}, run_sum, &job);
 }

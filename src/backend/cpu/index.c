@@ -1,7 +1,8 @@
 /* index.c: scoring and choosing compressed rows without ever keeping the score matrix.
  *
- * With many batch rows every worker takes rows and keeps one row's scores; with few, workers share a row's keys and the
- * caller chooses. Keys are scored in blocks, heads in ascending order for all keys of a block at once.
+ * With many batch rows every worker takes rows and keeps one row's scores; with few, workers share
+ * a row's keys and the caller chooses. Keys are scored in blocks, heads in ascending order for all
+ * keys of a block at once.
  */
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/select.h"
@@ -69,7 +70,12 @@ void cpu_index_score(struct backend *be, const void *args)
         if (ref_refuse_index(be, "index_score: slot", slot, a->keys->dim[0]) ||
             ref_refuse_index(be, "index_score: visible rows", visible, most + 1))
             return;
-        struct score_job j = {.q = a->q, .w = a->w, .keys = a->keys, .r = r, .slot = slot, .scale = a->scale,
+        struct score_job j = {.q = a->q,
+            .w = a->w,
+            .keys = a->keys,
+            .r = r,
+            .slot = slot,
+            .scale = a->scale,
             .score = ref_row(a->s, r)};
         score_keys(cpu_of(be), &j, visible);
     }
@@ -85,7 +91,8 @@ static int32_t fill_rest(int32_t *out, int32_t n, int64_t n_out)
 }
 
 /* Visible rows of the listed blocks, ascending. */
-static int64_t list_rows(const int32_t *block, int64_t n_block, int64_t size, int64_t visible, int32_t *row)
+static int64_t list_rows(
+    const int32_t *block, int64_t n_block, int64_t size, int64_t visible, int32_t *row)
 {
     int64_t n = 0;
     for (int64_t b = 0; b < n_block; b++)
@@ -112,13 +119,15 @@ static void topk(struct backend *be, const void *args)
         if (ref_refuse_index(be, "topk: visible rows", n, a->s->dim[1] + 1))
             return;
         if (a->block) {
-            n = list_rows(ref_ints(a->block, r), count_blocks(a->block, a->n_block, r), a->block_size, n, place);
+            n = list_rows(ref_ints(a->block, r), count_blocks(a->block, a->n_block, r),
+                a->block_size, n, place);
             for (int64_t i = 0; i < n; i++)
                 gathered[i] = score[place[i]];
             score = gathered;
         }
         int32_t *rows = ref_ints(a->rows, r);
-        ref_ints(a->n_row, 0)[r] = fill_rest(rows, select_largest(score, n, k, a->block ? place : NULL, rows), k);
+        ref_ints(a->n_row, 0)[r] =
+            fill_rest(rows, select_largest(score, n, k, a->block ? place : NULL, rows), k);
     }
 }
 
@@ -127,8 +136,10 @@ void cpu_topk(struct backend *be, const void *args)
     cpu_run_rows(be, OP_topk, args, topk, 4);
 }
 
-/* The n_out best blocks of the first `visible` scores, the newest always among them. best: room for a value per block. */
-static int32_t choose_blocks(const float *score, int64_t visible, int64_t size, float *best, int32_t *out, int64_t n_out)
+/* The n_out best blocks of the first `visible` scores, the newest always among them. best: room for
+ * a value per block. */
+static int32_t choose_blocks(
+    const float *score, int64_t visible, int64_t size, float *best, int32_t *out, int64_t n_out)
 {
     int64_t n_block = (visible + size - 1) / size;
     for (int64_t b = 0; b < n_block; b++) {
@@ -168,12 +179,13 @@ void cpu_candidate_blocks(struct backend *be, const void *args)
 struct selection {
     const struct op_index_select *a;
     int64_t r, visible, n_candidate;
-    int32_t *place;  /* with blocks given: the candidates' rows */
-    float *score;    /* of the candidates; NULL: everything is chosen anyway */
+    int32_t *place; /* with blocks given: the candidates' rows */
+    float *score;   /* of the candidates; NULL: everything is chosen anyway */
     float *best;
 };
 
-static int list_candidates(struct backend *be, const struct op_index_select *a, int64_t r, struct selection *s)
+static int list_candidates(
+    struct backend *be, const struct op_index_select *a, int64_t r, struct selection *s)
 {
     *s = (struct selection){.a = a, .r = r, .visible = ref_ints(a->visible, 0)[r]};
     if (ref_refuse_index(be, "index_select: slot", ref_ints(a->slot, 0)[r], a->keys->dim[0]) ||
@@ -183,7 +195,8 @@ static int list_candidates(struct backend *be, const struct op_index_select *a, 
     if (!a->block)
         return 0;
     int64_t n_block = count_blocks(a->block, a->n_block, r);
-    s->place = backend_scratch(be, (size_t)(n_block > 0 ? n_block * a->block_size : 0) * sizeof *s->place);
+    s->place =
+        backend_scratch(be, (size_t)(n_block > 0 ? n_block * a->block_size : 0) * sizeof *s->place);
     if (!s->place)
         return -1;
     s->n_candidate = list_rows(ref_ints(a->block, r), n_block, a->block_size, s->visible, s->place);
@@ -193,7 +206,8 @@ static int list_candidates(struct backend *be, const struct op_index_select *a, 
 static int must_score(const struct selection *s)
 {
     const struct op_index_select *a = s->a;
-    int makes_choice = a->make_block && (s->visible + a->block_size - 1) / a->block_size > a->make_block->dim[1];
+    int makes_choice =
+        a->make_block && (s->visible + a->block_size - 1) / a->block_size > a->make_block->dim[1];
     return makes_choice || s->n_candidate > a->rows->dim[1];
 }
 
@@ -203,8 +217,14 @@ static int score_candidates(struct cpu *c, struct selection *s)
     s->score = backend_scratch(&c->base, (size_t)s->n_candidate * sizeof *s->score);
     if (!s->score)
         return -1;
-    struct score_job j = {.q = a->q, .w = a->w, .keys = a->keys, .r = s->r, .slot = ref_ints(a->slot, 0)[s->r],
-        .scale = a->scale, .key_row = s->place, .score = s->score};
+    struct score_job j = {.q = a->q,
+        .w = a->w,
+        .keys = a->keys,
+        .r = s->r,
+        .slot = ref_ints(a->slot, 0)[s->r],
+        .scale = a->scale,
+        .key_row = s->place,
+        .score = s->score};
     score_keys(c, &j, s->n_candidate);
     return c->base.failure.code ? -1 : 0;
 }
@@ -221,7 +241,8 @@ static int make_blocks(struct backend *be, const struct selection *s)
 {
     const struct op_index_select *a = s->a;
     int32_t *out = ref_ints(a->make_block, s->r), n = 0;
-    int64_t n_out = a->make_block->dim[1], n_block = (s->visible + a->block_size - 1) / a->block_size;
+    int64_t n_out = a->make_block->dim[1],
+            n_block = (s->visible + a->block_size - 1) / a->block_size;
     if (n_block <= n_out) {
         n = take_all(NULL, n_block, out);
     } else {
@@ -265,7 +286,8 @@ void cpu_index_select(struct backend *be, const void *args)
     const struct op_index_select *a = args;
     struct cpu *c = cpu_of(be);
     int64_t n = a->q->dim[0], n_score = 0;
-    if (a->block && a->make_block) { /* no model does both at once: the definition scores every row */
+    if (a->block &&
+        a->make_block) { /* no model does both at once: the definition scores every row */
         op_definition(OP_index_select)(be, args);
         return;
     }
@@ -275,5 +297,6 @@ void cpu_index_select(struct backend *be, const void *args)
     if (n < 2 * c->n_lane)
         run_select(c, job, 0, n);
     else
-        cpu_run(c, (struct cpu_split){n, 1, n_score / n * a->q->dim[1] * a->q->dim[2]}, run_select, job);
+        cpu_run(c, (struct cpu_split){n, 1, n_score / n * a->q->dim[1] * a->q->dim[2]}, run_select,
+            job);
 }

@@ -1,11 +1,13 @@
-/* kernel_codebooks.h: the codebook formats, continuing kernel_formats.h. Magnitudes and signs of 8 values are put together
- * in one 64-bit word: a magnitude is never 0, so that ~m + 1 per byte carries into no other byte. */
+/* kernel_codebooks.h: the codebook formats, continuing kernel_formats.h. Magnitudes and signs of 8
+ * values are put together in one 64-bit word: a magnitude is never 0, so that ~m + 1 per byte
+ * carries into no other byte. */
 #ifndef HADAL_BACKEND_CPU_KERNEL_CODEBOOKS_H
 #define HADAL_BACKEND_CPU_KERNEL_CODEBOOKS_H
 
 #include "backend/cpu/kernel_formats.h"
 
-/* 8 magnitudes negated where the 7 sign bits, and an eighth that makes their number even, say so. */
+/* 8 magnitudes negated where the 7 sign bits, and an eighth that makes their number even, say so.
+ */
 VEC uint64_t codebook_signed(uint64_t magnitudes, uint32_t seven_bits)
 {
     uint32_t parity = seven_bits ^ seven_bits >> 4;
@@ -25,7 +27,8 @@ VEC uint64_t codebook_row(const uint8_t *row)
 /* 16 values: two codebook rows with the sign bits that begin at bit `at` of the word */
 VEC v16 codebook_values(float scale, uint64_t row0, uint64_t row1, uint32_t word, int at)
 {
-    uint64_t low = codebook_signed(row0, word >> at & 127), high = codebook_signed(row1, word >> (at + 7) & 127);
+    uint64_t low = codebook_signed(row0, word >> at & 127),
+             high = codebook_signed(row1, word >> (at + 7) & 127);
     return v16_mul(v16_set(scale), v16_from_i8(b16_words(low, high)));
 }
 
@@ -43,8 +46,10 @@ VEC void iq2_xxs_load(const struct head *h, int g, v16 out[2])
 {
     const uint8_t *codes = h->codes + 8 * g;
     uint32_t word = load_u32(codes + 4);
-    out[0] = codebook_values(h->scale[g], codebook_row(iquants_grid2[codes[0]]), codebook_row(iquants_grid2[codes[1]]), word, 0);
-    out[1] = codebook_values(h->scale[g], codebook_row(iquants_grid2[codes[2]]), codebook_row(iquants_grid2[codes[3]]), word, 14);
+    out[0] = codebook_values(h->scale[g], codebook_row(iquants_grid2[codes[0]]),
+        codebook_row(iquants_grid2[codes[1]]), word, 0);
+    out[1] = codebook_values(h->scale[g], codebook_row(iquants_grid2[codes[2]]),
+        codebook_row(iquants_grid2[codes[3]]), word, 14);
 }
 
 /* Two rows of four magnitudes */
@@ -69,7 +74,8 @@ VEC void iq3_xxs_load(const struct head *h, int g, v16 out[2])
     const uint8_t *codes = h->codes + 8 * g;
     uint32_t word = load_u32(h->high + 4 * g);
     out[0] = codebook_values(h->scale[g], codebook_pair(codes), codebook_pair(codes + 2), word, 0);
-    out[1] = codebook_values(h->scale[g], codebook_pair(codes + 4), codebook_pair(codes + 6), word, 14);
+    out[1] =
+        codebook_values(h->scale[g], codebook_pair(codes + 4), codebook_pair(codes + 6), word, 14);
 }
 
 VEC void iq4_xs_head(const uint8_t *block, const uint8_t *scale, int64_t b, struct head *h)

@@ -1,10 +1,12 @@
-/* kernel_dots.h: sums over the inner dimension, continuing kernel_formats.h: dots, tiles, weighted sums of keys. */
+/* kernel_dots.h: sums over the inner dimension, continuing kernel_formats.h: dots, tiles, weighted
+ * sums of keys. */
 #ifndef HADAL_BACKEND_CPU_KERNEL_DOTS_H
 #define HADAL_BACKEND_CPU_KERNEL_DOTS_H
 
 #include "backend/cpu/kernel_formats.h"
 
-/* Adds a[i] b[i] for i < n < 16 to lanes 0 .. n - 1; unlike multiplying with zeros, it leaves the others alone. */
+/* Adds a[i] b[i] for i < n < 16 to lanes 0 .. n - 1; unlike multiplying with zeros, it leaves the
+ * others alone. */
 VEC void dots_tail(float lanes[16], const float *a, const float *b, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
@@ -23,25 +25,31 @@ static void dots_fold(const float (*lanes)[16], int64_t n, float *out)
 {
     int64_t i = 0;
     for (; i + 4 <= n; i += 4)
-        v16_fold4(out + i, v16_load(lanes[i]), v16_load(lanes[i + 1]), v16_load(lanes[i + 2]), v16_load(lanes[i + 3]));
+        v16_fold4(out + i, v16_load(lanes[i]), v16_load(lanes[i + 1]), v16_load(lanes[i + 2]),
+            v16_load(lanes[i + 3]));
     if (i == n)
         return;
     float last[4];
-    const float(*second)[16] = lanes + (i + 1 < n ? i + 1 : i), (*third)[16] = lanes + (i + 2 < n ? i + 2 : i);
+    const float(*second)[16] = lanes + (i + 1 < n ? i + 1 : i),
+          (*third)[16] = lanes + (i + 2 < n ? i + 2 : i);
     v16_fold4(last, v16_load(lanes[i]), v16_load(*second), v16_load(*third), v16_load(*third));
     for (int64_t j = 0; i + j < n; j++)
         out[i + j] = last[j];
 }
 
 /* The last columns of rows that do not fill a block of 32 plain values. */
-static void dots_finish4(const struct micro_rows *w, const float *x, void (*decode)(const struct decode_run *),
-    float (*lanes)[16], float *y)
+static void dots_finish4(const struct micro_rows *w, const float *x,
+    void (*decode)(const struct decode_run *), float (*lanes)[16], float *y)
 {
     int64_t n_done = w->n_col / 32 * 32, n = w->n_col - n_done;
     for (int m = 0; m < 4; m++) {
         float rest[32];
-        decode(&(struct decode_run){
-            .row = w->row[m], .scale = w->scale[m], .n_col = w->n_col, .first = n_done, .n = n, .out = rest});
+        decode(&(struct decode_run){.row = w->row[m],
+            .scale = w->scale[m],
+            .n_col = w->n_col,
+            .first = n_done,
+            .n = n,
+            .out = rest});
         dots_rest(lanes[m], rest, x, n);
     }
     dots_fold((const float(*)[16])lanes, 4, y);
@@ -49,8 +57,10 @@ static void dots_finish4(const struct micro_rows *w, const float *x, void (*deco
 
 /* ---- One kernel pair per format ---- */
 
-/* Everything is written out, so that heads and sums live in registers and shift counts are constants. */
-#define DOTS_HEAD(name, block_bytes, m) name##_head(w->row[m] + b * (block_bytes), w->scale[m], b, &head##m)
+/* Everything is written out, so that heads and sums live in registers and shift counts are
+ * constants. */
+#define DOTS_HEAD(name, block_bytes, m)                                                            \
+    name##_head(w->row[m] + b * (block_bytes), w->scale[m], b, &head##m)
 #define DOTS_ROW(name, g, m)                                                                       \
     name##_load(&head##m, g, value);                                                               \
     acc##m = v16_fma(value[0], x0, acc##m);                                                        \
@@ -98,8 +108,8 @@ static void dots_finish4(const struct micro_rows *w, const float *x, void (*deco
         dots_finish4(w, x, decode_##name, lanes, y);                                               \
     }
 
-/* first and n are multiples of the format's block; where that is 1, runs are cut at multiples of 32 columns and what does
- * not fill 32 goes to the scalar decoder. */
+/* first and n are multiples of the format's block; where that is 1, runs are cut at multiples of 32
+ * columns and what does not fill 32 goes to the scalar decoder. */
 #define DECODE_GROUP(name, g)                                                                      \
     name##_load(&head, g, value);                                                                  \
     v16_store(out + 32 * (g), value[0]);                                                           \

@@ -1,9 +1,10 @@
-/* kernel_formats.h: weight formats decoded 32 values at a time into registers. Included once per instruction set, after
- * a vec_*.h.
+/* kernel_formats.h: weight formats decoded 32 values at a time into registers. Included once per
+ * instruction set, after a vec_*.h.
  *
- * For every format: NAME_head reads a block's scales, NAME_load gives values 32 g .. 32 g + 31 of the block with the
- * float operations of the scalar decoder (tensor/decode.h), in its order. DEFINE_FORMAT makes two kernels of them: decode
- * (to memory) and dot4 (four weight rows against one activation row, lane sums).
+ * For every format: NAME_head reads a block's scales, NAME_load gives values 32 g .. 32 g + 31 of
+ * the block with the float operations of the scalar decoder (tensor/decode.h), in its order.
+ * DEFINE_FORMAT makes two kernels of them: decode (to memory) and dot4 (four weight rows against
+ * one activation row, lane sums).
  */
 #ifndef HADAL_BACKEND_CPU_KERNEL_FORMATS_H
 #define HADAL_BACKEND_CPU_KERNEL_FORMATS_H
@@ -15,7 +16,8 @@
 #include <stddef.h>
 #include <string.h>
 
-/* What a block's loads need: its codes and its scales and minima per sub-block. Q4_K, Q5_K: eight scales, then eight minima. */
+/* What a block's loads need: its codes and its scales and minima per sub-block. Q4_K, Q5_K: eight
+ * scales, then eight minima. */
 struct head {
     const uint8_t *codes, *high;
     float scale[16], minimum[16];
@@ -36,8 +38,8 @@ VEC void plain4_head(const uint8_t *block, const uint8_t *scale, int64_t b, stru
     h->codes = block;
 }
 
-#define f32_head plain4_head
-#define f16_head plain4_head
+#define f32_head  plain4_head
+#define f16_head  plain4_head
 #define bf16_head plain4_head
 
 VEC void f32_load(const struct head *h, int g, v16 out[2])
@@ -80,7 +82,8 @@ VEC void q8_0_load(const struct head *h, int g, v16 out[2])
 }
 
 /* High bytes of the f16 numbers 0, .5, 1, 1.5, 2, 3, 4, 6 and their negatives */
-static const uint8_t e2m1_high[16] = {0, 0x38, 0x3c, 0x3e, 0x40, 0x42, 0x44, 0x46, 0x80, 0xb8, 0xbc, 0xbe, 0xc0, 0xc2, 0xc4, 0xc6};
+static const uint8_t e2m1_high[16] = {
+    0, 0x38, 0x3c, 0x3e, 0x40, 0x42, 0x44, 0x46, 0x80, 0xb8, 0xbc, 0xbe, 0xc0, 0xc2, 0xc4, 0xc6};
 
 VEC void mxfp4_head(const uint8_t *block, const uint8_t *scale, int64_t b, struct head *h)
 {
@@ -110,7 +113,8 @@ VEC void fp4_row_load(const struct head *h, int g, v16 out[2])
     (void)g;
     v16 d = v16_set(h->scale[0]);
     b16 codes = b16_load(h->codes), table = b16_load(e2m1_high);
-    b16 even = b16_lookup(table, b16_bits(codes, 0, 15)), odd = b16_lookup(table, b16_bits(codes, 4, 15));
+    b16 even = b16_lookup(table, b16_bits(codes, 0, 15)),
+        odd = b16_lookup(table, b16_bits(codes, 4, 15));
     out[0] = v16_mul(d, v16_from_f16_high(b16_zip_low(even, odd)));
     out[1] = v16_mul(d, v16_from_f16_high(b16_zip_high(even, odd)));
 }
@@ -180,7 +184,8 @@ VEC void q3_k_load(const struct head *h, int g, v16 out[2])
 {
     for (int i = 0; i < 2; i++) {
         b16 low = b16_bits(b16_load(h->codes + 32 * (g / 4) + 16 * i), 2 * (g % 4), 3);
-        b16 high = b16_bits(b16_load(h->high + 16 * i), g, 1); /* set: nothing is taken off; else 4 */
+        b16 high =
+            b16_bits(b16_load(h->high + 16 * i), g, 1); /* set: nothing is taken off; else 4 */
         b16 q = b16_sub(b16_or(low, b16_up(high, 2)), b16_set(4));
         out[i] = v16_mul(v16_set(h->scale[2 * g + i]), v16_from_i8(q));
     }
@@ -191,7 +196,8 @@ VEC void q4_q5_head(const uint8_t *block, struct head *h)
 {
     uint32_t a = load_u32(block + 4), b = load_u32(block + 8), c = load_u32(block + 12);
     uint32_t scale0 = a & 0x3f3f3f3f, scale4 = (c & 0x0f0f0f0f) | (a >> 6 & 0x03030303) << 4;
-    uint32_t minimum0 = b & 0x3f3f3f3f, minimum4 = (c >> 4 & 0x0f0f0f0f) | (b >> 6 & 0x03030303) << 4;
+    uint32_t minimum0 = b & 0x3f3f3f3f, minimum4 = (c >> 4 & 0x0f0f0f0f) | (b >> 6 & 0x03030303)
+                                                                               << 4;
     b16 packed = b16_words(scale0 | (uint64_t)scale4 << 32, minimum0 | (uint64_t)minimum4 << 32);
     v16 both = v16_pair(vec_f16_to_float(block), vec_f16_to_float(block + 2));
     v16_store(h->scale, v16_mul(both, v16_from_u8(packed)));
@@ -239,14 +245,16 @@ VEC void q6_k_head(const uint8_t *block, const uint8_t *scale, int64_t b, struct
     (void)b;
     h->codes = block;
     h->high = block + 128;
-    v16_store(h->scale, v16_mul(v16_set(vec_f16_to_float(block + 208)), v16_from_i8(b16_load(block + 192))));
+    v16_store(h->scale,
+        v16_mul(v16_set(vec_f16_to_float(block + 208)), v16_from_i8(b16_load(block + 192))));
 }
 
 VEC void q6_k_load(const struct head *h, int g, v16 out[2])
 {
     int half = g / 4, j = g % 4;
     for (int i = 0; i < 2; i++) {
-        b16 low = b16_bits(b16_load(h->codes + 64 * half + 32 * (j % 2) + 16 * i), j < 2 ? 0 : 4, 15);
+        b16 low =
+            b16_bits(b16_load(h->codes + 64 * half + 32 * (j % 2) + 16 * i), j < 2 ? 0 : 4, 15);
         b16 high = b16_up(b16_bits(b16_load(h->high + 32 * half + 16 * i), 2 * j, 3), 4);
         b16 q = b16_sub(b16_or(low, high), b16_set(32));
         out[i] = v16_mul(v16_set(h->scale[2 * g + i]), v16_from_i8(q));

@@ -1,4 +1,5 @@
-/* kernel_rows.h: element-wise kernels: exponentials, softmax parts, norms, streams. Included after kernel_dots.h. */
+/* kernel_rows.h: element-wise kernels: exponentials, softmax parts, norms, streams. Included after
+ * kernel_dots.h. */
 #ifndef HADAL_BACKEND_CPU_KERNEL_ROWS_H
 #define HADAL_BACKEND_CPU_KERNEL_ROWS_H
 
@@ -31,9 +32,9 @@ VEC void rows_store(float *p, v16 x, int64_t n)
     if (i < (n)) {                                                                                 \
         body(ROWS_IN_PART, ROWS_OUT_PART, (n));                                                    \
     }
-#define ROWS_IN(p, n) v16_load((p) + i)
-#define ROWS_OUT(p, x, n) v16_store((p) + i, x)
-#define ROWS_IN_PART(p, n) rows_load((p) + i, (n)-i, 0)
+#define ROWS_IN(p, n)          v16_load((p) + i)
+#define ROWS_OUT(p, x, n)      v16_store((p) + i, x)
+#define ROWS_IN_PART(p, n)     rows_load((p) + i, (n)-i, 0)
 #define ROWS_OUT_PART(p, x, n) rows_store((p) + i, x, (n)-i)
 
 /* fmath_exp in every lane */
@@ -100,7 +101,7 @@ static void rows_relu_sum(float *s, const float *dot, float weight, int64_t n)
 static void rows_scale(float *y, const float *x, const float *w, float scale, int64_t n)
 {
     v16 f = v16_set(scale);
-#define SCALE_BODY(in, out, m) out(y, v16_mul(in(x, m), f), m)
+#define SCALE_BODY(in, out, m)        out(y, v16_mul(in(x, m), f), m)
 #define SCALE_WEIGHT_BODY(in, out, m) out(y, v16_mul(v16_mul(in(x, m), f), in(w, m)), m)
     if (w) {
         ROWS_EACH(n, SCALE_WEIGHT_BODY)
@@ -138,11 +139,13 @@ VEC v16 rows_swiglu_value(v16 gate, v16 up, float limit)
     return v16_mul(silu, u);
 }
 
-static void rows_swiglu(float *y, const float *gate, const float *up, const float limit_weight[2], int64_t n)
+static void rows_swiglu(
+    float *y, const float *gate, const float *up, const float limit_weight[2], int64_t n)
 {
     float limit = limit_weight[0];
     v16 weight = v16_set(limit_weight[1]);
-#define SWIGLU_BODY(in, out, m) out(y, v16_mul(weight, rows_swiglu_value(in(gate, m), in(up, m), limit)), m)
+#define SWIGLU_BODY(in, out, m)                                                                    \
+    out(y, v16_mul(weight, rows_swiglu_value(in(gate, m), in(up, m), limit)), m)
     ROWS_EACH(n, SWIGLU_BODY)
 }
 

@@ -1,8 +1,9 @@
 /* matmul.c: activation rows times weights, decoded as they are read.
  *
- * One row: four weight rows at a time, decoded in registers. Several rows: a panel of weight rows is decoded in chunks of
- * columns and used for a block of activation rows, so loads and decoding are shared; the 16 lanes of every sum stay
- * in memory between chunks (unless one chunk is all) and see the same additions in the same order in all ways.
+ * One row: four weight rows at a time, decoded in registers. Several rows: a panel of weight rows
+ * is decoded in chunks of columns and used for a block of activation rows, so loads and decoding
+ * are shared; the 16 lanes of every sum stay in memory between chunks (unless one chunk is all) and
+ * see the same additions in the same order in all ways.
  */
 #include "backend/cpu/cpu.h"
 #include "ops/ref/ref.h"
@@ -46,7 +47,8 @@ const float *cpu_cache_row(struct cpu *lane, const struct tensor *t, int64_t row
     if (t->type == DT_F32)
         return (const float *)(const void *)p;
     int64_t n = tensor_n_col(t);
-    lane->micro->decode[t->type](&(struct decode_run){.row = p, .n_col = n, .n = n, .out = decoded});
+    lane->micro->decode[t->type](
+        &(struct decode_run){.row = p, .n_col = n, .n = n, .out = decoded});
     return decoded;
 }
 
@@ -64,13 +66,18 @@ static const uint8_t *data_of(const struct tensor *w, int64_t row)
     return (const uint8_t *)w->data + row * w->row_bytes;
 }
 
-static void decode(struct cpu *lane, const struct tensor *w, int64_t row, int64_t first, int64_t n, float *out)
+static void decode(
+    struct cpu *lane, const struct tensor *w, int64_t row, int64_t first, int64_t n, float *out)
 {
     if (!lane->micro->decode[w->type]) {
         tensor_decode(w, row, first, n, out);
         return;
     }
-    struct decode_run run = {.row = data_of(w, row), .scale = scale_of(w, row), .n_col = w->dim[1], .first = first, .n = n,
+    struct decode_run run = {.row = data_of(w, row),
+        .scale = scale_of(w, row),
+        .n_col = w->dim[1],
+        .first = first,
+        .n = n,
         .out = out};
     lane->micro->decode[w->type](&run);
 }
@@ -83,7 +90,9 @@ static void run_single(struct cpu *lane, const struct cpu_matmul *m, int64_t fir
     for (int64_t o = first; o < end; o += 4) {
         float y[4];
         for (int i = 0; i < 4; i++) {
-            int64_t row = o + i < end ? o + i : end - 1; /* the last row again where there are fewer than four */
+            int64_t row = o + i < end
+                              ? o + i
+                              : end - 1; /* the last row again where there are fewer than four */
             rows.row[i] = data_of(&m->w, row);
             rows.scale[i] = scale_of(&m->w, row);
         }
@@ -95,13 +104,14 @@ static void run_single(struct cpu *lane, const struct cpu_matmul *m, int64_t fir
 
 /* ---- Several activation rows ---- */
 
-/* Up to PANEL weight rows and up to BLOCK activation rows. The latter in groups of 3 or 2, as even as possible (a group of
- * one would keep the multipliers half idle). lanes: for every group and every pair of weight rows, 6 sums (micro_tile). */
+/* Up to PANEL weight rows and up to BLOCK activation rows. The latter in groups of 3 or 2, as even
+ * as possible (a group of one would keep the multipliers half idle). lanes: for every group and
+ * every pair of weight rows, 6 sums (micro_tile). */
 struct panel {
     const struct cpu_matmul *m;
     int64_t o, n_out, r, n_row, n_group;
-    float *decoded;         /* PANEL x CHUNK values */
-    const float *w[PANEL];  /* the chunk of every weight row: there, or where F32 weights lie */
+    float *decoded;        /* PANEL x CHUNK values */
+    const float *w[PANEL]; /* the chunk of every weight row: there, or where F32 weights lie */
     float (*lanes)[16];
 };
 
@@ -118,11 +128,14 @@ static int64_t group_row(const struct panel *p, int64_t g)
     return g * p->n_row / p->n_group;
 }
 
+/* F32 rows are used where they lie only if that is once or twice: rows that are a multiple of 4 KiB
+ * apart would push each other out of the first cache, and decoded ones are not. */
 static void load_chunk(struct cpu *lane, struct panel *p, int64_t first, int64_t n)
 {
+    int may_stay = p->m->w.type == DT_F32 && p->n_group <= 2;
     for (int64_t i = 0; i < p->n_out; i++) {
         const float *row = (const float *)(const void *)data_of(&p->m->w, p->o + i);
-        if (p->m->w.type == DT_F32 && (uintptr_t)row % sizeof *row == 0) {
+        if (may_stay && (uintptr_t)row % sizeof *row == 0) {
             p->w[i] = row + first;
             continue;
         }
@@ -131,8 +144,10 @@ static void load_chunk(struct cpu *lane, struct panel *p, int64_t first, int64_t
     }
 }
 
-/* Group g of activation rows times one pair of weight rows, for the chunk that is loaded. Returns the rows in the group. */
-static int64_t point_tile(const struct panel *p, int64_t g, int pair, int64_t first, struct micro_tile *t)
+/* Group g of activation rows times one pair of weight rows, for the chunk that is loaded. Returns
+ * the rows in the group. */
+static int64_t point_tile(
+    const struct panel *p, int64_t g, int pair, int64_t first, struct micro_tile *t)
 {
     int64_t row = group_row(p, g), n_row = group_row(p, g + 1) - row;
     for (int64_t i = 0; i < 3; i++)
@@ -282,7 +297,8 @@ void cpu_matmul_grouped(struct backend *be, const void *args)
     job.group = backend_scratch(be, (size_t)a->n_group * sizeof *job.group);
     float *const *y = (float *const *)cpu_rows(c, a->y, n, 0);
     for (int g = 0; job.group && g < a->n_group; g++) {
-        job.group[g] = (struct cpu_matmul){.w = *a->w, .n = n, .x = cpu_rows(c, a->x, n, g * n_in), .y = y};
+        job.group[g] =
+            (struct cpu_matmul){.w = *a->w, .n = n, .x = cpu_rows(c, a->x, n, g * n_in), .y = y};
         if (!y || !job.group[g].x)
             return;
     }

@@ -31,8 +31,14 @@ void cpu_mhc_mix(struct backend *be, const void *args)
     const struct op_mhc_mix *a = args;
     if (ref_refuse_index(be, "mhc_mix: streams", a->x->dim[1], REF_MAX_STREAM + 1))
         return;
-    struct ref_mhc h = {.n_stream = a->x->dim[1], .n_iter = a->n_iter, .eps = a->eps, .pre = a->pre, .post = a->post,
-        .comb = a->comb, .scale = ref_weight_row(be, a->scale, 0), .base = ref_weight_row(be, a->base, 0)};
+    struct ref_mhc h = {.n_stream = a->x->dim[1],
+        .n_iter = a->n_iter,
+        .eps = a->eps,
+        .pre = a->pre,
+        .post = a->post,
+        .comb = a->comb,
+        .scale = ref_weight_row(be, a->scale, 0),
+        .base = ref_weight_row(be, a->base, 0)};
     float **m = control(cpu_of(be), a->x, a->fn, a->norm_eps);
     for (int64_t r = 0; m && h.scale && h.base && r < a->x->dim[0]; r++)
         ref_mhc_split(&h, m[r], r);
@@ -56,8 +62,11 @@ static void collapse(struct backend *be, const void *args)
         float *x[REF_MAX_STREAM];
         for (int64_t j = 0; j < s; j++)
             x[j] = ref_row(a->x, r * s + j);
-        struct micro_streams m = {
-            .x = x, .n_stream = s, .n = a->x->dim[2], .y = ref_row(a->y, r), .pre = ref_row(a->pre, r)};
+        struct micro_streams m = {.x = x,
+            .n_stream = s,
+            .n = a->x->dim[2],
+            .y = ref_row(a->y, r),
+            .pre = ref_row(a->pre, r)};
         cpu_of(be)->micro->collapse(&m);
     }
 }
@@ -79,8 +88,12 @@ static void merge(struct backend *be, const void *args)
             comb[j] = ref_row(a->comb, r * s + j / s)[j % s];
         for (int64_t j = 0; j < s; j++)
             x[j] = ref_row(a->x, r * s + j);
-        struct micro_streams m = {.x = x, .n_stream = s, .n = a->x->dim[2], .y = ref_row(a->y, r),
-            .post = ref_row(a->post, r), .comb = comb};
+        struct micro_streams m = {.x = x,
+            .n_stream = s,
+            .n = a->x->dim[2],
+            .y = ref_row(a->y, r),
+            .post = ref_row(a->post, r),
+            .comb = comb};
         cpu_of(be)->micro->merge(&m);
     }
 }

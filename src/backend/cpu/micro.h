@@ -1,8 +1,9 @@
-/* micro.h: the few kernels that exist once per instruction set. Everything else of the CPU backend is portable C around
- * them.
+/* micro.h: the few kernels that exist once per instruction set. Everything else of the CPU backend
+ * is portable C around them.
  *
- * Written once, in kernel_*.h, over 16-lane vectors (vec_*.h); each micro_*.c compiles them for one instruction set.
- * All return the reference's bits, except that E4M3 not-a-number codes, which no weight file has, decode to +-480.
+ * Written once, in kernel_*.h, over 16-lane vectors (vec_*.h); each micro_*.c compiles them for one
+ * instruction set. All return the reference's bits, except that E4M3 not-a-number codes, which no
+ * weight file has, decode to +-480.
  */
 #ifndef HADAL_BACKEND_CPU_MICRO_H
 #define HADAL_BACKEND_CPU_MICRO_H
@@ -18,8 +19,8 @@ struct micro_rows {
     int64_t n_col;
 };
 
-/* Up to 3 activation rows times 2 weight rows, both F32, n values (a multiple of 16 but for the last part of a row):
- * continues the lane sums lanes[2 r + w]. */
+/* Up to 3 activation rows times 2 weight rows, both F32, n values (a multiple of 16 but for the
+ * last part of a row): continues the lane sums lanes[2 r + w]. */
 struct micro_tile {
     const float *x[3], *w[2];
     int64_t n;
@@ -51,27 +52,32 @@ struct micro_streams {
 
 struct micro {
     const char *name;
-    void (*decode[N_DTYPE])(const struct decode_run *r);                        /* NULL: tensor_decode */
-    void (*dot4[N_DTYPE])(const struct micro_rows *w, const float *x, float *y); /* NULL: decode, then tiles */
-    void (*tile[3])(const struct micro_tile *t);                                /* for 1, 2 and 3 activation rows */
-    void (*fold)(const float (*lanes)[16], int64_t n, float *out);              /* n sums */
+    void (*decode[N_DTYPE])(const struct decode_run *r); /* NULL: tensor_decode */
+    void (*dot4[N_DTYPE])(
+        const struct micro_rows *w, const float *x, float *y); /* NULL: decode, then tiles */
+    void (*tile[3])(const struct micro_tile *t);               /* for 1, 2 and 3 activation rows */
+    void (*fold)(const float (*lanes)[16], int64_t n, float *out); /* n sums */
     float (*dot)(const float *a, const float *b, int64_t n);
-    void (*dots)(const float *const x[3], const float *const w[2], int64_t n, float out[6]); /* out[2 r + w] */
-    float (*dot3)(const float *a, const float *b, const float *c, int64_t n);   /* sum (a b) c */
-    float (*max)(const float *x, int64_t n);                                    /* n > 0 */
-    float (*exp_sum)(float *x, float largest, int64_t n);                       /* x = e^(x - largest); their lane sum */
+    void (*dots)(const float *const x[3], const float *const w[2], int64_t n,
+        float out[6]);                                                        /* out[2 r + w] */
+    float (*dot3)(const float *a, const float *b, const float *c, int64_t n); /* sum (a b) c */
+    float (*max)(const float *x, int64_t n);                                  /* n > 0 */
+    float (*exp_sum)(float *x, float largest, int64_t n); /* x = e^(x - largest); their lane sum */
     void (*weighted)(const struct micro_weighted *w);
-    void (*relu_sum)(float *s, const float *dot, float weight, int64_t n);      /* s += weight * max(0, dot) */
-    void (*scale)(float *y, const float *x, const float *w, float scale, int64_t n); /* x * scale [* w] */
+    void (*relu_sum)(
+        float *s, const float *dot, float weight, int64_t n); /* s += weight * max(0, dot) */
+    void (*scale)(
+        float *y, const float *x, const float *w, float scale, int64_t n); /* x * scale [* w] */
     void (*divide)(float *y, const float *x, float divisor, int64_t n);
     void (*add)(float *y, const float *x, int64_t n);
-    void (*add_scaled)(float *y, const float *x, float factor, int64_t n);      /* fused */
+    void (*add_scaled)(float *y, const float *x, float factor, int64_t n); /* fused */
     /* weight * silu(min(gate, limit)) * clamp(up); y may be gate */
-    void (*swiglu)(float *y, const float *gate, const float *up, const float limit_weight[2], int64_t n);
+    void (*swiglu)(
+        float *y, const float *gate, const float *up, const float limit_weight[2], int64_t n);
     void (*pool)(const struct micro_pool *p);
     void (*merge)(const struct micro_streams *s);
     void (*collapse)(const struct micro_streams *s);
-    void (*butterfly)(float *low, float *high, int64_t n);                      /* low + high, low - high */
+    void (*butterfly)(float *low, float *high, int64_t n); /* low + high, low - high */
 };
 
 /* Each exists only where this program is built for its processor family. */

@@ -1,4 +1,5 @@
-/* micro_avx2.c: the kernels for x86-64 with AVX2, FMA and F16C. Compiled with -mavx2 -mfma -mf16c; runs after a check. */
+/* micro_avx2.c: the kernels for x86-64 with AVX2, FMA and F16C. Compiled with -mavx2 -mfma -mf16c;
+ * runs after a check. */
 #include "backend/cpu/micro.h"
 
 #if defined(__x86_64__)

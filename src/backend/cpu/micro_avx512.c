@@ -1,4 +1,5 @@
-/* micro_avx512.c: the kernels for x86-64 with AVX-512 F, BW, VL and DQ. Compiled with those flags; runs after a check. */
+/* micro_avx512.c: the kernels for x86-64 with AVX-512 F, BW, VL and DQ. Compiled with those flags;
+ * runs after a check. */
 #include "backend/cpu/micro.h"
 
 #if defined(__x86_64__)

@@ -1,4 +1,5 @@
-/* micro_portable.c: the kernels in plain C. As fast as fmaf is: an instruction on ARM, a call elsewhere. */
+/* micro_portable.c: the kernels in plain C. As fast as fmaf is: an instruction on ARM, a call
+ * elsewhere. */
 #include "backend/cpu/vec_portable.h"
 
 #include "backend/cpu/kernel_table.h"

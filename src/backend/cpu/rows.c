@@ -1,5 +1,6 @@
-/* rows.c: ops on whole rows with vector kernels: add, RMS norm, SwiGLU, Hadamard, pooling, the Engram gate. Each function does a
- * whole call on a lane; cpu_run_rows gives it part of the batch rows. */
+/* rows.c: ops on whole rows with vector kernels: add, RMS norm, SwiGLU, Hadamard, pooling, the
+ * Engram gate. Each function does a whole call on a lane; cpu_run_rows gives it part of the batch
+ * rows. */
 #include "backend/cpu/cpu.h"
 #include "base/fmath.h"
 #include "ops/ref/ref.h"
@@ -41,7 +42,8 @@ static void swiglu(struct backend *be, const void *args)
     const struct op_swiglu *a = args;
     const float limit_weight[2] = {a->limit, 1.0f};
     for (int64_t r = 0; r < tensor_n_row(a->y); r++)
-        cpu_of(be)->micro->swiglu(ref_row(a->y, r), ref_row(a->gate, r), ref_row(a->up, r), limit_weight, tensor_n_col(a->y));
+        cpu_of(be)->micro->swiglu(ref_row(a->y, r), ref_row(a->gate, r), ref_row(a->up, r),
+            limit_weight, tensor_n_col(a->y));
 }
 
 void cpu_swiglu(struct backend *be, const void *args)
@@ -100,7 +102,8 @@ static void pool(struct backend *be, const void *args)
     for (int64_t r = 0; p.kv && p.score && r < a->y->dim[0]; r++) {
         int64_t slot = ref_ints(a->slot, 0)[r], pos = ref_ints(a->pos, 0)[r];
         if (ref_refuse_index(be, "pool: slot", slot, a->kv->dim[0]) ||
-            ref_refuse_index(be, "pool: position of the group's first token", pos - a->ratio + 1, INT32_MAX))
+            ref_refuse_index(
+                be, "pool: position of the group's first token", pos - a->ratio + 1, INT32_MAX))
             return;
         list_tokens(a, slot, pos, &p);
         struct micro_pool m = {p.kv, p.score, p.n, a->y->dim[1], ref_row(a->y, r)};

@@ -1,5 +1,6 @@
-/* select.c: see select.h. The k-th largest score is found digit by digit: scores become integers that sort alike, and a
- * histogram of 11 bits tells which digit the k-th largest has, from the top down; three passes for 32 bits. */
+/* select.c: see select.h. The k-th largest score is found digit by digit: scores become integers
+ * that sort alike, and a histogram of 11 bits tells which digit the k-th largest has, from the top
+ * down; three passes for 32 bits. */
 #include "backend/cpu/select.h"
 
 #include "ops/ref/ref.h"
@@ -13,8 +14,8 @@ static uint32_t order_of(float score)
     return (uint32_t)ref_order(score) ^ 0x80000000u;
 }
 
-/* Of the scores whose bits above `shift + width` are those of `prefix`: the digit at `shift` that the k-th largest has.
- * *k becomes its rank among the scores with that digit. */
+/* Of the scores whose bits above `shift + width` are those of `prefix`: the digit at `shift` that
+ * the k-th largest has. *k becomes its rank among the scores with that digit. */
 static uint32_t find_digit(const float *score, int64_t n, uint32_t prefix, int shift, int64_t *k)
 {
     int64_t count[N_DIGIT];
@@ -37,7 +38,10 @@ int32_t select_largest(const float *score, int64_t n, int64_t k, const int32_t *
     int64_t n_equal = n; /* of the scores equal to the threshold, how many are in */
     if (k < n && k > 0) {
         n_equal = k;
-        for (int shift = 32 - DIGIT_BITS; shift >= 0; shift = shift > DIGIT_BITS ? shift - DIGIT_BITS : shift ? 0 : -1)
+        for (int shift = 32 - DIGIT_BITS; shift >= 0; shift = shift > DIGIT_BITS
+                                                                  ? shift - DIGIT_BITS
+                                                              : shift ? 0
+                                                                      : -1)
             threshold |= find_digit(score, n, threshold, shift, &n_equal) << shift;
     }
     int32_t n_out = 0;

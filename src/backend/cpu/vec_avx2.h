@@ -3,7 +3,8 @@
  *   v16   16 floats: the 16 lanes of a sum (op_list.h). Here two registers of 8.
  *   b16   16 bytes: packed codes of a weight format.
  *
- * The other vec_*.h define the same names; each operation rounds like the scalar one, so all levels give the same bits.
+ * The other vec_*.h define the same names; each operation rounds like the scalar one, so all levels
+ * give the same bits.
  */
 #ifndef HADAL_BACKEND_CPU_VEC_H
 #define HADAL_BACKEND_CPU_VEC_H
@@ -87,7 +88,8 @@ VEC v16 v16_neg(v16 x)
 VEC __m256 vec_scale8(__m256 p, __m256 shifted, int base)
 {
     __m256i n = _mm256_sub_epi32(_mm256_castps_si256(shifted), _mm256_set1_epi32(base));
-    __m256i half = _mm256_srai_epi32(n, 1), rest = _mm256_sub_epi32(n, half), bias = _mm256_set1_epi32(127);
+    __m256i half = _mm256_srai_epi32(n, 1), rest = _mm256_sub_epi32(n, half),
+            bias = _mm256_set1_epi32(127);
     __m256 f = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(half, bias), 23));
     __m256 g = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(rest, bias), 23));
     return _mm256_mul_ps(_mm256_mul_ps(p, f), g);
@@ -109,7 +111,8 @@ VEC __m128 vec_fold_to_4(v16 x)
 /* The folded sums of four vectors */
 VEC void v16_fold4(float *out, v16 x0, v16 x1, v16 x2, v16 x3)
 {
-    __m128 r0 = vec_fold_to_4(x0), r1 = vec_fold_to_4(x1), r2 = vec_fold_to_4(x2), r3 = vec_fold_to_4(x3);
+    __m128 r0 = vec_fold_to_4(x0), r1 = vec_fold_to_4(x1), r2 = vec_fold_to_4(x2),
+           r3 = vec_fold_to_4(x3);
     _MM_TRANSPOSE4_PS(r0, r1, r2, r3); /* r_l: lane l of all four */
     _mm_storeu_ps(out, _mm_add_ps(_mm_add_ps(r0, r2), _mm_add_ps(r1, r3)));
 }
@@ -123,8 +126,10 @@ VEC v16 v16_from_f16(const void *p)
 VEC v16 v16_from_bf16(const void *p)
 {
     const __m128i *h = p;
-    __m256i a = _mm256_cvtepu16_epi32(_mm_loadu_si128(h)), b = _mm256_cvtepu16_epi32(_mm_loadu_si128(h + 1));
-    return (v16){_mm256_castsi256_ps(_mm256_slli_epi32(a, 16)), _mm256_castsi256_ps(_mm256_slli_epi32(b, 16))};
+    __m256i a = _mm256_cvtepu16_epi32(_mm_loadu_si128(h)),
+            b = _mm256_cvtepu16_epi32(_mm_loadu_si128(h + 1));
+    return (v16){_mm256_castsi256_ps(_mm256_slli_epi32(a, 16)),
+        _mm256_castsi256_ps(_mm256_slli_epi32(b, 16))};
 }
 
 VEC float vec_f16_to_float(const void *p)
@@ -191,19 +196,24 @@ VEC b16 b16_zip_high(b16 x, b16 y)
 
 VEC v16 v16_from_u8(b16 x)
 {
-    return (v16){_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(x)), _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_srli_si128(x, 8)))};
+    return (v16){_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(x)),
+        _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_srli_si128(x, 8)))};
 }
 
 VEC v16 v16_from_i8(b16 x)
 {
-    return (v16){_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(x)), _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(x, 8)))};
+    return (v16){_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(x)),
+        _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(x, 8)))};
 }
 
-/* acc[2 r + m] += x[r] w[m] for 16 values at i, n_x activation rows. One half after the other: then six sums, two weights
- * and one x are 9 of the 16 registers at work, and nothing is loaded twice. */
-VEC void vec_step_half(__m256 *const acc[6], const float *const *x, int n_x, const float *const w[2], int64_t i)
+/* acc[2 r + m] += x[r] w[m] for 16 values at i, n_x activation rows. One half after the other: then
+ * six sums, two weights and one x are 9 of the 16 registers at work, and nothing is loaded twice.
+ */
+VEC void vec_step_half(
+    __m256 *const acc[6], const float *const *x, int n_x, const float *const w[2], int64_t i)
 {
-    __m256 w0 = _mm256_loadu_ps(w[0] + i), w1 = _mm256_loadu_ps(w[1] + i), v = _mm256_loadu_ps(x[0] + i);
+    __m256 w0 = _mm256_loadu_ps(w[0] + i), w1 = _mm256_loadu_ps(w[1] + i),
+           v = _mm256_loadu_ps(x[0] + i);
     *acc[0] = _mm256_fmadd_ps(v, w0, *acc[0]);
     *acc[1] = _mm256_fmadd_ps(v, w1, *acc[1]);
     if (n_x > 1) {
@@ -230,10 +240,12 @@ VEC void v16_step(v16 acc[6], const float *const *x, int n_x, const float *const
 VEC v16 v16_from_f16_high(b16 x)
 {
     __m128i zero = _mm_setzero_si128();
-    return (v16){_mm256_cvtph_ps(_mm_unpacklo_epi8(zero, x)), _mm256_cvtph_ps(_mm_unpackhi_epi8(zero, x))};
+    return (v16){
+        _mm256_cvtph_ps(_mm_unpacklo_epi8(zero, x)), _mm256_cvtph_ps(_mm_unpackhi_epi8(zero, x))};
 }
 
-/* E4M3 bytes / 256: the same bits with 4 of the 5 exponent bits of f16; not-a-number codes come out as +-1.875 */
+/* E4M3 bytes / 256: the same bits with 4 of the 5 exponent bits of f16; not-a-number codes come out
+ * as +-1.875 */
 VEC v16 v16_from_e4m3_256th(b16 x)
 {
     __m128i zero = _mm_setzero_si128(), keep = _mm_set1_epi16((short)0xbfff);

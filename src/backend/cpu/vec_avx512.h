@@ -77,7 +77,8 @@ VEC v16 v16_neg(v16 x)
 VEC v16 v16_scale(v16 p, v16 shifted, int base)
 {
     __m512i n = _mm512_sub_epi32(_mm512_castps_si512(shifted), _mm512_set1_epi32(base));
-    __m512i half = _mm512_srai_epi32(n, 1), rest = _mm512_sub_epi32(n, half), bias = _mm512_set1_epi32(127);
+    __m512i half = _mm512_srai_epi32(n, 1), rest = _mm512_sub_epi32(n, half),
+            bias = _mm512_set1_epi32(127);
     __m512 f = _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_add_epi32(half, bias), 23));
     __m512 g = _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_add_epi32(rest, bias), 23));
     return _mm512_mul_ps(_mm512_mul_ps(p, f), g);
@@ -93,7 +94,8 @@ VEC __m128 vec_fold_to_4(v16 x)
 /* The folded sums of four vectors */
 VEC void v16_fold4(float *out, v16 x0, v16 x1, v16 x2, v16 x3)
 {
-    __m128 r0 = vec_fold_to_4(x0), r1 = vec_fold_to_4(x1), r2 = vec_fold_to_4(x2), r3 = vec_fold_to_4(x3);
+    __m128 r0 = vec_fold_to_4(x0), r1 = vec_fold_to_4(x1), r2 = vec_fold_to_4(x2),
+           r3 = vec_fold_to_4(x3);
     _MM_TRANSPOSE4_PS(r0, r1, r2, r3); /* r_l: lane l of all four */
     _mm_storeu_ps(out, _mm_add_ps(_mm_add_ps(r0, r2), _mm_add_ps(r1, r3)));
 }
@@ -204,11 +206,13 @@ VEC v16 v16_from_f16_high(b16 x)
     return _mm512_cvtph_ps(_mm256_slli_epi16(_mm256_cvtepu8_epi16(x), 8));
 }
 
-/* E4M3 bytes / 256: the same bits with 4 of the 5 exponent bits of f16; not-a-number codes come out as +-1.875 */
+/* E4M3 bytes / 256: the same bits with 4 of the 5 exponent bits of f16; not-a-number codes come out
+ * as +-1.875 */
 VEC v16 v16_from_e4m3_256th(b16 x)
 {
     __m256i high = _mm256_slli_epi16(_mm256_cvtepu8_epi16(x), 8);
-    return _mm512_cvtph_ps(_mm256_and_si256(_mm256_srai_epi16(high, 1), _mm256_set1_epi16((short)0xbfff)));
+    return _mm512_cvtph_ps(
+        _mm256_and_si256(_mm256_srai_epi16(high, 1), _mm256_set1_epi16((short)0xbfff)));
 }
 
 #endif

@@ -39,27 +39,32 @@ VEC void v16_store(float *p, v16 x)
 
 VEC v16 v16_add(v16 x, v16 y)
 {
-    return (v16){vaddq_f32(x.a, y.a), vaddq_f32(x.b, y.b), vaddq_f32(x.c, y.c), vaddq_f32(x.d, y.d)};
+    return (v16){
+        vaddq_f32(x.a, y.a), vaddq_f32(x.b, y.b), vaddq_f32(x.c, y.c), vaddq_f32(x.d, y.d)};
 }
 
 VEC v16 v16_sub(v16 x, v16 y)
 {
-    return (v16){vsubq_f32(x.a, y.a), vsubq_f32(x.b, y.b), vsubq_f32(x.c, y.c), vsubq_f32(x.d, y.d)};
+    return (v16){
+        vsubq_f32(x.a, y.a), vsubq_f32(x.b, y.b), vsubq_f32(x.c, y.c), vsubq_f32(x.d, y.d)};
 }
 
 VEC v16 v16_mul(v16 x, v16 y)
 {
-    return (v16){vmulq_f32(x.a, y.a), vmulq_f32(x.b, y.b), vmulq_f32(x.c, y.c), vmulq_f32(x.d, y.d)};
+    return (v16){
+        vmulq_f32(x.a, y.a), vmulq_f32(x.b, y.b), vmulq_f32(x.c, y.c), vmulq_f32(x.d, y.d)};
 }
 
 VEC v16 v16_div(v16 x, v16 y)
 {
-    return (v16){vdivq_f32(x.a, y.a), vdivq_f32(x.b, y.b), vdivq_f32(x.c, y.c), vdivq_f32(x.d, y.d)};
+    return (v16){
+        vdivq_f32(x.a, y.a), vdivq_f32(x.b, y.b), vdivq_f32(x.c, y.c), vdivq_f32(x.d, y.d)};
 }
 
 VEC v16 v16_fma(v16 x, v16 y, v16 z)
 {
-    return (v16){vfmaq_f32(z.a, x.a, y.a), vfmaq_f32(z.b, x.b, y.b), vfmaq_f32(z.c, x.c, y.c), vfmaq_f32(z.d, x.d, y.d)};
+    return (v16){vfmaq_f32(z.a, x.a, y.a), vfmaq_f32(z.b, x.b, y.b), vfmaq_f32(z.c, x.c, y.c),
+        vfmaq_f32(z.d, x.d, y.d)};
 }
 
 /* x > y ? x : y; the maximum instruction treats not-a-number and signed zeros otherwise */
@@ -100,8 +105,8 @@ VEC float32x4_t vec_scale4(float32x4_t p, float32x4_t shifted, int base)
 /* The last step of fmath_exp: p * 2^(n / 2) * 2^(n - n / 2), n = bits(shifted) - base */
 VEC v16 v16_scale(v16 p, v16 shifted, int base)
 {
-    return (v16){vec_scale4(p.a, shifted.a, base), vec_scale4(p.b, shifted.b, base), vec_scale4(p.c, shifted.c, base),
-        vec_scale4(p.d, shifted.d, base)};
+    return (v16){vec_scale4(p.a, shifted.a, base), vec_scale4(p.b, shifted.b, base),
+        vec_scale4(p.c, shifted.c, base), vec_scale4(p.d, shifted.d, base)};
 }
 
 /* Lanes 16 -> 8 -> 4 -> 2 */
@@ -124,7 +129,8 @@ VEC float32x4_t vec_widen(uint16x4_t h)
 
 VEC v16 vec_widen16(uint16x8_t x, uint16x8_t y)
 {
-    return (v16){vec_widen(vget_low_u16(x)), vec_widen(vget_high_u16(x)), vec_widen(vget_low_u16(y)), vec_widen(vget_high_u16(y))};
+    return (v16){vec_widen(vget_low_u16(x)), vec_widen(vget_high_u16(x)),
+        vec_widen(vget_low_u16(y)), vec_widen(vget_high_u16(y))};
 }
 
 VEC v16 v16_from_f16(const void *p)
@@ -142,7 +148,8 @@ VEC v16 v16_from_bf16(const void *p)
 {
     const uint8_t *h = p;
     uint16x8_t x = vreinterpretq_u16_u8(vld1q_u8(h)), y = vreinterpretq_u16_u8(vld1q_u8(h + 16));
-    return (v16){vec_bf16(vget_low_u16(x)), vec_bf16(vget_high_u16(x)), vec_bf16(vget_low_u16(y)), vec_bf16(vget_high_u16(y))};
+    return (v16){vec_bf16(vget_low_u16(x)), vec_bf16(vget_high_u16(x)), vec_bf16(vget_low_u16(y)),
+        vec_bf16(vget_high_u16(y))};
 }
 
 VEC float vec_f16_to_float(const void *p)
@@ -206,23 +213,26 @@ VEC b16 b16_zip_high(b16 x, b16 y)
 VEC v16 v16_from_u8(b16 x)
 {
     uint16x8_t low = vmovl_u8(vget_low_u8(x)), high = vmovl_u8(vget_high_u8(x));
-    return (v16){vcvtq_f32_u32(vmovl_u16(vget_low_u16(low))), vcvtq_f32_u32(vmovl_u16(vget_high_u16(low))),
-        vcvtq_f32_u32(vmovl_u16(vget_low_u16(high))), vcvtq_f32_u32(vmovl_u16(vget_high_u16(high)))};
+    return (v16){vcvtq_f32_u32(vmovl_u16(vget_low_u16(low))),
+        vcvtq_f32_u32(vmovl_u16(vget_high_u16(low))), vcvtq_f32_u32(vmovl_u16(vget_low_u16(high))),
+        vcvtq_f32_u32(vmovl_u16(vget_high_u16(high)))};
 }
 
 VEC v16 v16_from_i8(b16 x)
 {
     int8x16_t s = vreinterpretq_s8_u8(x);
     int16x8_t low = vmovl_s8(vget_low_s8(s)), high = vmovl_s8(vget_high_s8(s));
-    return (v16){vcvtq_f32_s32(vmovl_s16(vget_low_s16(low))), vcvtq_f32_s32(vmovl_s16(vget_high_s16(low))),
-        vcvtq_f32_s32(vmovl_s16(vget_low_s16(high))), vcvtq_f32_s32(vmovl_s16(vget_high_s16(high)))};
+    return (v16){vcvtq_f32_s32(vmovl_s16(vget_low_s16(low))),
+        vcvtq_f32_s32(vmovl_s16(vget_high_s16(low))), vcvtq_f32_s32(vmovl_s16(vget_low_s16(high))),
+        vcvtq_f32_s32(vmovl_s16(vget_high_s16(high)))};
 }
 
 /* Bytes as the high halves of f16 numbers */
 VEC v16 v16_from_f16_high(b16 x)
 {
     b16 zero = vdupq_n_u8(0);
-    return vec_widen16(vreinterpretq_u16_u8(vzip1q_u8(zero, x)), vreinterpretq_u16_u8(vzip2q_u8(zero, x)));
+    return vec_widen16(
+        vreinterpretq_u16_u8(vzip1q_u8(zero, x)), vreinterpretq_u16_u8(vzip2q_u8(zero, x)));
 }
 
 VEC uint16x8_t vec_e4m3_half(uint8x16_t high)
@@ -231,7 +241,8 @@ VEC uint16x8_t vec_e4m3_half(uint8x16_t high)
     return vandq_u16(vreinterpretq_u16_s16(s), vdupq_n_u16(0xbfff));
 }
 
-/* E4M3 bytes / 256: the same bits with 4 of the 5 exponent bits of f16; not-a-number codes come out as +-1.875 */
+/* E4M3 bytes / 256: the same bits with 4 of the 5 exponent bits of f16; not-a-number codes come out
+ * as +-1.875 */
 VEC v16 v16_from_e4m3_256th(b16 x)
 {
     b16 zero = vdupq_n_u8(0);

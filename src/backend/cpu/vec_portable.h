@@ -86,7 +86,8 @@ VEC v16 v16_neg(v16 x)
 VEC float vec_scale1(float p, float shifted, int base)
 {
     int32_t n = (int32_t)(float_bits(shifted) - (uint32_t)base), half = n >> 1;
-    float f = bits_float((uint32_t)(half + 127) << 23), g = bits_float((uint32_t)(n - half + 127) << 23);
+    float f = bits_float((uint32_t)(half + 127) << 23),
+          g = bits_float((uint32_t)(n - half + 127) << 23);
     return p * f * g;
 }
 

@@ -1,4 +1,5 @@
-/* attend.c: one softmax over compressed and window rows, with a sink. v4 spec 3.3, 3.4; v41 spec 6.3 */
+/* attend.c: one softmax over compressed and window rows, with a sink. v4 spec 3.3, 3.4; v41
+ * spec 6.3 */
 #include "base/fmath.h"
 #include "ops/ref/ref.h"
 
@@ -24,7 +25,8 @@ static const float *cache_row(struct backend *be, const struct tensor *t, int64_
 static int collect_keys(struct backend *be, const struct op_attend *a, int64_t r, struct keys *k)
 {
     int64_t slot = ref_ints(a->slot, 0)[r], last = ref_ints(a->last, 0)[r];
-    int64_t n_comp = a->comp ? ref_ints(a->n_row, 0)[r] : 0, n_window = count_window(a, (int32_t)last);
+    int64_t n_comp = a->comp ? ref_ints(a->n_row, 0)[r] : 0,
+            n_window = count_window(a, (int32_t)last);
     if (ref_refuse_index(be, "attend: slot", slot, a->ring->dim[0]) ||
         (a->comp && ref_refuse_index(be, "attend: compressed rows", n_comp, a->comp->dim[1] + 1)) ||
         (a->rows && ref_refuse_index(be, "attend: chosen rows", n_comp, a->rows->dim[1] + 1)))

@@ -1,4 +1,5 @@
-/* index.c: choosing compressed rows: scores, the k best rows, the best blocks of rows. v4 spec 5, v41 spec 7.3, 7.4
+/* index.c: choosing compressed rows: scores, the k best rows, the best blocks of rows. v4 spec 5,
+ * v41 spec 7.3, 7.4
  *
  * Choosing here is the plain definition, quadratic in what is chosen; only its result matters.
  */
@@ -38,11 +39,13 @@ void ref_index_score(struct backend *be, const void *args)
             ref_refuse_index(be, "index_score: visible rows", visible[r], most + 1))
             return;
         for (int64_t j = 0; j < visible[r]; j++)
-            ref_row(a->s, r)[j] = score_key(a, r, cache_row(a->keys, slot[r] * capacity + j, decoded));
+            ref_row(a->s, r)[j] =
+                score_key(a, r, cache_row(a->keys, slot[r] * capacity + j, decoded));
     }
 }
 
-/* Marks the n best of the candidates (mark 1) with 2: largest first, ties to the lower index. Returns how many. */
+/* Marks the n best of the candidates (mark 1) with 2: largest first, ties to the lower index.
+ * Returns how many. */
 static int mark_best(const float *score, unsigned char *mark, int64_t n_score, int64_t n)
 {
     int n_best = 0;
@@ -70,7 +73,8 @@ static int32_t write_marked(const unsigned char *mark, int64_t n_mark, int32_t *
 }
 
 /* Candidate rows of batch row r: all visible ones, or those in the listed blocks. */
-static void mark_candidates(const struct op_topk *a, int64_t r, int64_t visible, unsigned char *mark)
+static void mark_candidates(
+    const struct op_topk *a, int64_t r, int64_t visible, unsigned char *mark)
 {
     for (int64_t j = 0; j < visible; j++)
         mark[j] = !a->block;
@@ -123,6 +127,7 @@ void ref_candidate_blocks(struct backend *be, const void *args)
             mark[b] = b + 1 < n_block ? 1 : 2; /* the newest block is in */
         }
         mark_best(best, mark, n_block, a->block->dim[1] - 1);
-        ref_ints(a->n_block, 0)[r] = write_marked(mark, n_block, ref_ints(a->block, r), a->block->dim[1]);
+        ref_ints(a->n_block, 0)[r] =
+            write_marked(mark, n_block, ref_ints(a->block, r), a->block->dim[1]);
     }
 }

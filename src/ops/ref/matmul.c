@@ -1,4 +1,5 @@
-/* matmul.c: activation rows times weights. A weight row is decoded to floats once and used for all rows. */
+/* matmul.c: activation rows times weights. A weight row is decoded to floats once and used for all
+ * rows. */
 #include "ops/ref/ref.h"
 
 void ref_matmul(struct backend *be, const void *args)

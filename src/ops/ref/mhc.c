@@ -1,4 +1,5 @@
-/* mhc.c: hyper-connections: how the streams are mixed, collapsed and written back. v4 spec 2.2, 2.3; v41 spec 5 */
+/* mhc.c: hyper-connections: how the streams are mixed, collapsed and written back. v4
+ * spec 2.2, 2.3; v41 spec 5 */
 #include "base/fmath.h"
 #include "ops/ref/ref.h"
 
@@ -31,7 +32,8 @@ void ref_sinkhorn(float *c, int64_t s, int n_iter, float eps)
 void ref_mhc_split(const struct ref_mhc *h, const float *m, int64_t r)
 {
     int64_t s = h->n_stream;
-    float *pre = ref_row(h->pre, r), *post = ref_row(h->post, r), comb[REF_MAX_STREAM * REF_MAX_STREAM];
+    float *pre = ref_row(h->pre, r), *post = ref_row(h->post, r),
+          comb[REF_MAX_STREAM * REF_MAX_STREAM];
     for (int64_t j = 0; j < s; j++) {
         pre[j] = fmath_sigmoid(fmaf(m[j], h->scale[0], h->base[j])) + h->eps;
         post[j] = 2.0f * fmath_sigmoid(fmaf(m[s + j], h->scale[1], h->base[s + j]));
@@ -58,8 +60,14 @@ void ref_mhc_mix(struct backend *be, const void *args)
     if (ref_refuse_index(be, "mhc_mix: streams", s, REF_MAX_STREAM + 1))
         return;
     const float *fn = ref_weight_values(be, a->fn);
-    struct ref_mhc h = {.n_stream = s, .n_iter = a->n_iter, .eps = a->eps, .pre = a->pre, .post = a->post, .comb = a->comb,
-        .scale = ref_weight_row(be, a->scale, 0), .base = ref_weight_row(be, a->base, 0)};
+    struct ref_mhc h = {.n_stream = s,
+        .n_iter = a->n_iter,
+        .eps = a->eps,
+        .pre = a->pre,
+        .post = a->post,
+        .comb = a->comb,
+        .scale = ref_weight_row(be, a->scale, 0),
+        .base = ref_weight_row(be, a->base, 0)};
     float m[(2 + REF_MAX_STREAM) * REF_MAX_STREAM];
     for (int64_t r = 0; fn && h.scale && h.base && r < a->x->dim[0]; r++) {
         control(fn, (2 + s) * s, ref_row(a->x, r * s), n, a->norm_eps, m);

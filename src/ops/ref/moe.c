@@ -94,11 +94,13 @@ struct expert_memory {
 };
 
 /* y += down (weight swiglu(gate x, up x)) for one expert and one row */
-static void run_expert(const struct op_expert_mlp *a, int64_t r, int64_t i, const struct expert_memory *m)
+static void run_expert(
+    const struct op_expert_mlp *a, int64_t r, int64_t i, const struct expert_memory *m)
 {
     int64_t e = ref_ints(a->idx, r)[i], f = a->gate->dim[1];
     float weight = ref_row(a->weight, r)[i], *y = ref_row(a->y, r);
-    struct tensor gate = tensor_matrix(a->gate, e), up = tensor_matrix(a->up, e), down = tensor_matrix(a->down, e);
+    struct tensor gate = tensor_matrix(a->gate, e), up = tensor_matrix(a->up, e),
+                  down = tensor_matrix(a->down, e);
     matvec(&gate, ref_row(a->x, r), m->gate, m->decoded);
     matvec(&up, ref_row(a->x, r), m->up, m->decoded);
     for (int64_t c = 0; c < f; c++)

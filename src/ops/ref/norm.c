@@ -1,4 +1,5 @@
-/* norm.c: element-wise ops on rows that need the whole row first: RMS norm, Hadamard; and SwiGLU. */
+/* norm.c: element-wise ops on rows that need the whole row first: RMS norm, Hadamard; and SwiGLU.
+ */
 #include "base/fmath.h"
 #include "ops/ref/ref.h"
 

@@ -7,7 +7,7 @@ struct group {
     const struct op_pool *a;
     int64_t slot, first; /* first: position of the oldest token that takes part */
     int n_token;
-    int n_before;        /* of these, tokens of the group before */
+    int n_before; /* of these, tokens of the group before */
 };
 
 /* Value of token j (0: oldest) for channel c. */
@@ -40,9 +40,11 @@ void ref_pool(struct backend *be, const void *args)
     const int32_t *slot = ref_ints(a->slot, 0), *pos = ref_ints(a->pos, 0);
     for (int64_t r = 0; r < a->y->dim[0]; r++) {
         if (ref_refuse_index(be, "pool: slot", slot[r], a->kv->dim[0]) ||
-            ref_refuse_index(be, "pool: position of the group's first token", (int64_t)pos[r] - a->ratio + 1, INT32_MAX))
+            ref_refuse_index(be, "pool: position of the group's first token",
+                (int64_t)pos[r] - a->ratio + 1, INT32_MAX))
             return;
-        struct group g = {.a = a, .slot = slot[r], .first = pos[r] - a->ratio + 1, .n_token = a->ratio};
+        struct group g = {
+            .a = a, .slot = slot[r], .first = pos[r] - a->ratio + 1, .n_token = a->ratio};
         if (a->overlap && g.first >= a->ratio) {
             g.n_before = a->ratio;
             g.first -= a->ratio;

@@ -45,6 +45,7 @@ int ref_refuse_index(struct backend *be, const char *what, int64_t value, int64_
 {
     if (value >= 0 && value < limit)
         return 0;
-    backend_fail(be, ERR_ARGUMENT, "%s %lld, expected 0 to %lld", what, (long long)value, (long long)limit - 1);
+    backend_fail(be, ERR_ARGUMENT, "%s %lld, expected 0 to %lld", what, (long long)value,
+        (long long)limit - 1);
     return -1;
 }

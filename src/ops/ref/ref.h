@@ -1,7 +1,8 @@
-/* ref.h: the scalar reference: every base op in plain C, one thread. It defines what the ops compute, bit for bit.
+/* ref.h: the scalar reference: every base op in plain C, one thread. It defines what the ops
+ * compute, bit for bit.
  *
- * Shapes are taken as checked (op_check). Values that come from the batch (ids, slots) are checked where a wrong one
- * would read or write outside of a tensor.
+ * Shapes are taken as checked (op_check). Values that come from the batch (ids, slots) are checked
+ * where a wrong one would read or write outside of a tensor.
  */
 #ifndef HADAL_OPS_REF_REF_H
 #define HADAL_OPS_REF_REF_H
@@ -47,7 +48,8 @@ static inline float ref_fold(struct ref_lanes *s)
 /* sum_i a_i b_i */
 float ref_dot(const float *a, const float *b, int64_t n);
 
-/* Row `row` of a weight as floats: the row itself when it is stored so, else decoded into scratch. NULL: failed. */
+/* Row `row` of a weight as floats: the row itself when it is stored so, else decoded into scratch.
+ * NULL: failed. */
 const float *ref_weight_row(struct backend *be, const struct tensor *t, int64_t row);
 /* All values of a small weight, decoded into one contiguous array. NULL: failed. */
 const float *ref_weight_values(struct backend *be, const struct tensor *t);

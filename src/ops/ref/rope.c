@@ -1,12 +1,13 @@
-/* rope.c: rotary positions. The angle is reduced and its sine and cosine are summed in double by a fixed sequence, so
- * that every machine gets the same bits; the C library's sin and cos do not promise that. v4 spec 3.2 */
+/* rope.c: rotary positions. The angle is reduced and its sine and cosine are summed in double by a
+ * fixed sequence, so that every machine gets the same bits; the C library's sin and cos do not
+ * promise that. v4 spec 3.2 */
 #include "ops/ref/ref.h"
 
 /* sin and cos of |r| <= pi/4 by their Taylor series; the first term left out is below 2^-53. */
 static double sin_near_zero(double r)
 {
-    static const double term[] = {-1.0 / 1307674368000.0, 1.0 / 6227020800.0, -1.0 / 39916800.0, 1.0 / 362880.0,
-        -1.0 / 5040.0, 1.0 / 120.0, -1.0 / 6.0};
+    static const double term[] = {-1.0 / 1307674368000.0, 1.0 / 6227020800.0, -1.0 / 39916800.0,
+        1.0 / 362880.0, -1.0 / 5040.0, 1.0 / 120.0, -1.0 / 6.0};
     double z = r * r, p = term[0];
     for (size_t i = 1; i < sizeof term / sizeof *term; i++)
         p = fma(p, z, term[i]);
@@ -15,8 +16,8 @@ static double sin_near_zero(double r)
 
 static double cos_near_zero(double r)
 {
-    static const double term[] = {1.0 / 20922789888000.0, -1.0 / 87178291200.0, 1.0 / 479001600.0, -1.0 / 3628800.0,
-        1.0 / 40320.0, -1.0 / 720.0, 1.0 / 24.0, -0.5};
+    static const double term[] = {1.0 / 20922789888000.0, -1.0 / 87178291200.0, 1.0 / 479001600.0,
+        -1.0 / 3628800.0, 1.0 / 40320.0, -1.0 / 720.0, 1.0 / 24.0, -0.5};
     double z = r * r, p = term[0];
     for (size_t i = 1; i < sizeof term / sizeof *term; i++)
         p = fma(p, z, term[i]);

@@ -38,7 +38,8 @@ void ref_round_fp4_block(float *x, int block)
 
 void ref_round_fp4_e4m3_block(float *x, int block)
 {
-    float scale = e4m3_to_float(float_to_e4m3(at_least(largest_magnitude(x, block), 6 * 0x1p-9f) / 6.0f));
+    float scale =
+        e4m3_to_float(float_to_e4m3(at_least(largest_magnitude(x, block), 6 * 0x1p-9f) / 6.0f));
     for (int i = 0; i < block; i++)
         x[i] = to_e2m1(x[i] / scale) * scale;
 }
