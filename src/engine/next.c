@@ -30,6 +30,7 @@ struct cycle {
     int n_start; /* length of the sequence before T; proposal r is ids[n_start + 1 + r] */
     float confidence[DRAFT_MAX_ROWS]; /* probabilities */
     int n_draft, n_stage; /* proposals, and how many of them, the first, are the draft stages' */
+    int n_wanted;         /* of the draft stages */
     int has_drafted;
     double draft_seconds;
 };
@@ -46,8 +47,25 @@ static int32_t choose_draft(void *context, int i, int r, const float *logits)
     return id;
 }
 
-/* Proposes up to `limit` tokens after T, which stands at ids[n]. */
-static int draft(struct cycle *y, int limit, struct err *e)
+static double probability_of(const struct cycle *y, float confidence, int place)
+{
+    return 1 / (1 + expf(-confidence / y->session->engine->model.config->draft_temperature[place]));
+}
+
+/* No, when not even certain drafts behind the first one would pay. */
+static int is_worth(void *context, float confidence)
+{
+    const struct cycle *y = context;
+    float best[DRAFT_MAX_ROWS];
+    best[0] = (float)probability_of(y, confidence, 0);
+    for (int r = 1; r < y->n_wanted; r++)
+        best[r] = 1;
+    return draft_policy_length(&y->session->policy, best, y->n_wanted, 1) > 0;
+}
+
+/* Proposes up to `limit` tokens after T; with may_stop none when the first confidence is too low.
+ */
+static int draft(struct cycle *y, int limit, int may_stop, struct err *e)
 {
     hadal_session *s = y->session;
     hadal_engine *g = s->engine;
@@ -59,16 +77,18 @@ static int draft(struct cycle *y, int limit, struct err *e)
         .anchor = &anchor,
         .n_draft = limit,
         .choose = choose_draft,
+        .is_worth = may_stop ? is_worth : NULL,
         .context = y,
         .logits = s->draft_logits,
         .id = s->ids + y->n_start + 1,
-        .confidence = y->confidence};
+        .confidence = y->confidence,
+        .n_filled = &y->n_stage};
+    y->n_wanted = limit;
     if (draft_run(&g->forward, &q, e))
         return -1;
-    for (int r = 0; r < limit; r++)
-        y->confidence[r] =
-            1 / (1 + expf(-y->confidence[r] / g->model.config->draft_temperature[r]));
-    y->n_draft = y->n_stage = limit;
+    for (int r = 0; r < y->n_stage; r++)
+        y->confidence[r] = (float)probability_of(y, y->confidence[r], r);
+    y->n_draft = y->n_stage;
     y->has_drafted = 1;
     y->draft_seconds = now_seconds() - start;
     return 0;
@@ -131,7 +151,8 @@ static int propose(struct cycle *y, int n_draft, struct err *e)
     int n_stage = g->forward.keeps_taps ? min_int(g->model.config->draft_block, limit) : 0;
     if (limit <= 0 || s->ids[s->n] == g->model.config->eos_id)
         return 0;
-    if (n_stage > 0 && (n_draft > 0 || draft_policy_wants(&s->policy)) && draft(y, n_stage, e))
+    if (n_stage > 0 && (n_draft > 0 || draft_policy_wants(&s->policy)) &&
+        draft(y, n_stage, n_draft < 0, e))
         return -1;
     if (!g->options.has_no_copies) {
         copies_follow(&s->copies, s->ids, s->n + 1);

@@ -15,8 +15,10 @@ void draft_append_context(struct forward *f)
     const struct model_config *c = f->config;
     const struct draft_weights *w = &f->weights->draft;
     struct scratch *s = &f->scratch;
-    struct tensor taps = scratch_cut(&s->taps, s->n), x = scratch_cut(&s->norm, s->n), kv = scratch_cut(&s->kv, s->n);
-    struct tensor head = tensor_of(DT_F32, kv.data, s->n, 1, c->head_dim, 0), cs = scratch_cut(&s->cs[ROPE_PLAIN], s->n);
+    struct tensor taps = scratch_cut(&s->taps, s->n), x = scratch_cut(&s->norm, s->n),
+                  kv = scratch_cut(&s->kv, s->n);
+    struct tensor head = tensor_of(DT_F32, kv.data, s->n, 1, c->head_dim, 0),
+                  cs = scratch_cut(&s->cs[ROPE_PLAIN], s->n);
     struct tensor slot = scratch_cut(&s->slot, s->n), pos = scratch_cut(&s->pos, s->n);
     RUN(f->be, matmul, .y = &x, .x = &taps, .w = &w->main_proj);
     RUN(f->be, rms_norm, .y = &x, .x = &x, .w = &w->main_norm, .eps = c->norm_eps);
@@ -35,7 +37,8 @@ static void write_block(struct forward *f, const struct draft_request *q, struct
 {
     struct scratch *s = &f->scratch;
     int n_block = f->config->draft_block, n = q->n_seq * n_block;
-    int32_t id[FORWARD_MAX_OUT], slot[FORWARD_MAX_OUT], pos[FORWARD_MAX_OUT], out_row[FORWARD_MAX_OUT];
+    int32_t id[FORWARD_MAX_OUT], slot[FORWARD_MAX_OUT], pos[FORWARD_MAX_OUT],
+        out_row[FORWARD_MAX_OUT];
     int32_t last[FORWARD_MAX_OUT], at[FORWARD_MAX_OUT], n_row[FORWARD_MAX_OUT];
     int32_t history[FORWARD_MAX_OUT * CONFIG_MAX_NGRAM];
     for (int r = 0; r < n; r++) {
@@ -49,7 +52,13 @@ static void write_block(struct forward *f, const struct draft_request *q, struct
         out_row[r] = r;
     }
     memset(history, 0xff, sizeof history); /* stages have no n-gram tables */
-    struct batch b = {.n = n, .id = id, .slot = slot, .pos = pos, .history = history, .n_out = n, .out_row = out_row};
+    struct batch b = {.n = n,
+        .id = id,
+        .slot = slot,
+        .pos = pos,
+        .history = history,
+        .n_out = n,
+        .out_row = out_row};
     forward_write_batch(f, &b);
     write_values(f, &s->draft_last, last, n);
     write_values(f, &s->draft_at, at, n);
@@ -59,24 +68,32 @@ static void write_block(struct forward *f, const struct draft_request *q, struct
     rows->n_row = scratch_cut(&s->draft_n_row, n);
 }
 
-/* scratch.x = collapsed streams of every row, scratch.logits = their share of the draft logits. */
-static void run_block_head(struct forward *f)
+/* scratch.x = collapsed streams of every row, scratch.head_x = the same normalised. */
+static void collapse_block(struct forward *f)
 {
     const struct model_config *c = f->config;
     const struct draft_weights *w = &f->weights->draft;
     struct scratch *s = &f->scratch;
     struct tensor h = scratch_cut(&s->h, s->n), mix = scratch_cut(&s->mix[s->mix_now], s->n);
-    struct tensor x = scratch_cut(&s->x, s->n), y = scratch_cut(&s->head_x, s->n), logits = scratch_cut(&s->logits, s->n);
+    struct tensor x = scratch_cut(&s->x, s->n), y = scratch_cut(&s->head_x, s->n);
     if (!c->has_lagged_mix)
         RUN(f->be, mhc_head, .pre = &mix, .x = &h, .fn = &w->hc_head_fn, .scale = &w->hc_head_scale,
             .base = &w->hc_head_base, .eps = c->hc_eps, .norm_eps = c->norm_eps);
     RUN(f->be, mhc_collapse, .y = &x, .pre = &mix, .x = &h);
     RUN(f->be, rms_norm, .y = &y, .x = &x, .w = &w->norm, .eps = c->norm_eps);
+}
+
+/* The share of all rows in their draft logits that does not depend on the tokens chosen. */
+static void run_block_head(struct forward *f)
+{
+    struct scratch *s = &f->scratch;
+    struct tensor y = scratch_cut(&s->head_x, s->n), logits = scratch_cut(&s->logits, s->n);
     RUN(f->be, matmul, .y = &logits, .x = &y, .w = &f->weights->output);
 }
 
-/* Place r of every block: adds the Markov bias of the token before it and computes the confidence. */
-static void run_markov(struct forward *f, const struct draft_request *q, int r, const int32_t *prev)
+/* Confidence of place r of every block, from its row and the token before it. */
+static void run_confidence(
+    struct forward *f, const struct draft_request *q, int r, const int32_t *prev)
 {
     const struct model_config *c = f->config;
     const struct draft_weights *w = &f->weights->draft;
@@ -86,32 +103,53 @@ static void run_markov(struct forward *f, const struct draft_request *q, int r, 
         row[i] = i * c->draft_block + r;
     write_values(f, &s->draft_prev, prev, q->n_seq);
     write_values(f, &s->draft_row, row, q->n_seq);
-    struct tensor id = scratch_cut(&s->draft_prev, q->n_seq), at = scratch_cut(&s->draft_row, q->n_seq);
-    struct tensor bias = scratch_cut(&s->bias, q->n_seq), in = scratch_cut(&s->confidence_in, q->n_seq);
+    struct tensor id = scratch_cut(&s->draft_prev, q->n_seq),
+                  at = scratch_cut(&s->draft_row, q->n_seq);
+    struct tensor in = scratch_cut(&s->confidence_in, q->n_seq);
     struct tensor x = scratch_cut(&s->x, s->n), out = scratch_cut(&s->confidence, q->n_seq);
-    struct tensor logits = scratch_cut(&s->logits, q->n_seq), left = in, right = in;
-    logits.data = (uint8_t *)logits.data + r * logits.row_bytes;
-    logits.row_bytes *= c->draft_block;
+    struct tensor left = in, right = in;
+
     left.dim[1] = c->hidden;
     right.dim[1] = c->markov_rank;
     right.data = (float *)right.data + c->hidden;
     RUN(f->be, gather, .y = &left, .w = &x, .id = &at);
     RUN(f->be, gather, .y = &right, .w = &w->markov_embed, .id = &id);
-    RUN(f->be, matmul, .y = &bias, .x = &right, .w = &w->markov_head);
-    RUN(f->be, add, .y = &logits, .x = &bias);
+
     RUN(f->be, matmul, .y = &out, .x = &in, .w = &w->confidence);
 }
 
-/* Chooses place r of every block from the finished logits; the choices are the next place's previous tokens. */
-static int choose(struct forward *f, const struct draft_request *q, int r, int32_t *prev, struct err *e)
+/* Adds to the logits of place r of every block the Markov bias of the token before it, which
+ * run_confidence has looked up. */
+static void run_bias(struct forward *f, int n_seq, int r)
+{
+    const struct model_config *c = f->config;
+    struct scratch *s = &f->scratch;
+    struct tensor bias = scratch_cut(&s->bias, n_seq),
+                  right = scratch_cut(&s->confidence_in, n_seq);
+    struct tensor logits = scratch_cut(&s->logits, n_seq);
+    right.dim[1] = c->markov_rank;
+    right.data = (float *)right.data + c->hidden;
+    logits.data = (uint8_t *)logits.data + r * logits.row_bytes;
+    logits.row_bytes *= c->draft_block;
+    RUN(f->be, matmul, .y = &bias, .x = &right, .w = &f->weights->draft.markov_head);
+    RUN(f->be, add, .y = &logits, .x = &bias);
+}
+
+/* Chooses place r of every block from the finished logits; the choices are the next place's
+ * previous tokens. */
+static int choose(
+    struct forward *f, const struct draft_request *q, int r, int32_t *prev, struct err *e)
 {
     const struct scratch *s = &f->scratch;
     float confidence[FORWARD_MAX_OUT];
-    if (f->be->kind->read(f->be, confidence, s->confidence.data, (uint64_t)q->n_seq * sizeof *confidence, e))
+    if (f->be->kind->read(
+            f->be, confidence, s->confidence.data, (uint64_t)q->n_seq * sizeof *confidence, e))
         return -1;
     for (int i = 0; i < q->n_seq; i++) {
-        const uint8_t *row = (const uint8_t *)s->logits.data + (int64_t)(i * f->config->draft_block + r) * s->logits.row_bytes;
-        if (f->be->kind->read(f->be, q->logits, row, (uint64_t)f->config->n_vocab * sizeof *q->logits, e))
+        const uint8_t *row = (const uint8_t *)s->logits.data +
+                             (int64_t)(i * f->config->draft_block + r) * s->logits.row_bytes;
+        if (f->be->kind->read(
+                f->be, q->logits, row, (uint64_t)f->config->n_vocab * sizeof *q->logits, e))
             return -1;
         prev[i] = q->choose(q->context, i, r, q->logits);
         q->id[i * q->n_draft + r] = prev[i];
@@ -120,14 +158,26 @@ static int choose(struct forward *f, const struct draft_request *q, int r, int32
     return 0;
 }
 
-int draft_run(struct forward *f, const struct draft_request *q, struct err *e)
+/* Ends the batch at hand, and if the first confidence is worth it begins another for the
+ * vocabulary. Returns 1, 0 or -1. */
+static int ask_worth(struct forward *f, const struct draft_request *q, struct err *e)
+{
+    float confidence;
+    if (!q->is_worth)
+        return 1;
+    if (backend_end(f->be, e) ||
+        f->be->kind->read(f->be, &confidence, f->scratch.confidence.data, sizeof confidence, e))
+        return -1;
+    if (!q->is_worth(q->context, confidence))
+        return 0;
+    f->be->kind->begin(f->be, 0);
+    return 1;
+}
+
+static void run_block(struct forward *f, const struct draft_request *q)
 {
     const struct model_config *c = f->config;
-    int32_t prev[FORWARD_MAX_OUT];
     struct draft_rows rows;
-    if (!f->keeps_taps || q->n_seq < 1 || q->n_seq * c->draft_block > FORWARD_MAX_OUT || q->n_draft > c->draft_block)
-        return err_set(e, ERR_ARGUMENT, "%d drafts for %d sequences: this model drafts blocks of %d", q->n_draft, q->n_seq,
-            c->draft_block);
     f->be->kind->begin(f->be, 0);
     write_block(f, q, &rows);
     f->draft = &rows;
@@ -135,12 +185,33 @@ int draft_run(struct forward *f, const struct draft_request *q, struct err *e)
     for (int stage = c->n_layer; stage < c->n_layer + c->n_stage; stage++)
         forward_run_layer(f, stage);
     f->draft = NULL;
-    run_block_head(f);
+    collapse_block(f);
+}
+
+int draft_run(struct forward *f, const struct draft_request *q, struct err *e)
+{
+    const struct model_config *c = f->config;
+    int32_t prev[FORWARD_MAX_OUT];
+    if (!f->keeps_taps || q->n_seq < 1 || q->n_seq * c->draft_block > FORWARD_MAX_OUT ||
+        q->n_draft > c->draft_block)
+        return err_set(e, ERR_ARGUMENT,
+            "%d drafts for %d sequences: this model drafts blocks of %d", q->n_draft, q->n_seq,
+            c->draft_block);
+    run_block(f, q);
     memcpy(prev, q->anchor, (size_t)q->n_seq * sizeof *prev);
+    run_confidence(f, q, 0, prev);
+    int goes_on = ask_worth(f, q, e);
+    if (q->n_filled)
+        *q->n_filled = goes_on > 0 ? q->n_draft : 0;
+    if (goes_on <= 0)
+        return goes_on;
+    run_block_head(f);
     for (int r = 0; r < q->n_draft; r++) {
-        if (r)
+        if (r) {
             f->be->kind->begin(f->be, 0);
-        run_markov(f, q, r, prev);
+            run_confidence(f, q, r, prev);
+        }
+        run_bias(f, q->n_seq, r);
         if (backend_end(f->be, e) || choose(f, q, r, prev, e))
             return -1;
     }
