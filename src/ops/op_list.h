@@ -1,28 +1,31 @@
 /* op_list.h: THE list of operations. Everything a model computes is one of these.
  *
  * For every op: what it computes in one formula, and its arguments in OP_FIELDS_<op>(op, T, F, I):
+ *
  *   T(op, role, type, name, "shape")   a tensor
  *   F(op, name)                        a float
  *   I(op, name, "letter")              an integer; with a letter it is a dimension of the tensors
- * role    IN read, OUT written whole, IO updated in place, OPT read if given, OPT_OUT written if
- * given type    F32   I32   WEIGHT any storage format   CACHE F32 or BF16   IDS I32 or I64 shape
- * one word per dimension, outermost first. A letter means the same size everywhere in one call;
- * "SD" is a product; a digit is itself; "*" is any number of dimensions, taken as one. From this
- * list come the argument structs, the enum, the tables, the field descriptors and the shape checks
- * (ops.h).
+ *
+ *   role    IN read, OUT written whole, IO updated, OPT read if given, OPT_OUT written if given
+ *   type    F32, I32, WEIGHT: any storage format, CACHE: F32 or BF16, IDS: I32 or I64
+ *   shape   one word per dimension, outermost first. A letter means the same size everywhere in
+ *           one call; "SD" is a product; a digit is itself; "*" is any number of dimensions,
+ *           taken as one.
+ *
+ * From this list come the argument structs, the enum, the tables, the field descriptors and the
+ * shape checks (ops.h).
  *
  * Conventions
- *   - n rows of a batch; a row r belongs to sequence slot[r] and stands at position pos[r] (both
- * I32 [n]).
+ *
+ *   - n rows of a batch; a row r belongs to sequence slot[r] and stands at position pos[r] (I32).
  *   - Rows of any tensor may be row_bytes apart (views into wider rows are legal). Where a formula
- * flattens the rows of a tensor (mhc_mix, mhc_head), they are contiguous.
+ *     flattens the rows of a tensor (mhc_mix, mhc_head), they are contiguous.
  *   - A row's result depends on that row alone: the same bits whatever n is, whoever computes it.
  *   - Sums over an inner dimension use 16 lanes ("lane sum"): lane l adds elements i = l (mod 16)
- * in ascending order with fused multiply-add, starting from +0; then lanes fold 16 -> 8 -> 4 -> 2
- * -> 1 by x[l] += x[l + half]. All other sums are in ascending order. Every line of the reference
- * (ops/ref) is one rounding.
- *   - exp, log1p and what is made of them are those of base/fmath.h: fixed sequences, the same bits
- * on every processor.
+ *     in ascending order with fused multiply-add, starting from +0; then lanes fold 16 -> 8 -> 4
+ *     -> 2 -> 1 by x[l] += x[l + half]. All other sums are in ascending order.
+ *   - exp, log1p and what is made of them are those of base/fmath.h: fixed sequences, the same
+ *     bits on every processor. Where a formula leaves an order open, ops/ref decides.
  */
 #ifndef HADAL_OPS_OP_LIST_H
 #define HADAL_OPS_OP_LIST_H

@@ -126,11 +126,12 @@ void cpu_run_rows(struct backend *be, enum op op, const void *args, op_fn fn, in
     {                                                                                              \
         cpu_run_rows(be, OP_##op, args, ref_##op, cost);                                           \
     }
+/* clang-format off */
 #define BY_ROWS_OPS(X)                                                                             \
-    X(gather, 2)                                                                                   \
-    X(repeat_streams, 1) X(rope_angles, 30) X(rope_tail, 3) X(round_fp8, 5) X(round_fp4, 4)        \
-        X(round_fp4_e4m3, 4) X(append, 2) X(add_by_pos, 2) X(router, 50) X(router_by_token, 50)    \
-            X(stream_mean, 2) X(argmax, 2)
+    X(gather, 2) X(repeat_streams, 1) X(rope_angles, 30) X(rope_tail, 3) X(round_fp8, 5)           \
+    X(round_fp4, 4) X(round_fp4_e4m3, 4) X(append, 2) X(add_by_pos, 2) X(router, 50)               \
+    X(router_by_token, 50) X(stream_mean, 2) X(argmax, 2)
+/* clang-format on */
 BY_ROWS_OPS(BY_ROWS)
 
 #define ROWS_ENTRY(op, cost) [OP_##op] = rows_##op,

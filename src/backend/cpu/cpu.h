@@ -63,11 +63,12 @@ void cpu_dot_all(struct cpu *lane, const struct cpu_dots *s);
 const float *cpu_cache_row(struct cpu *lane, const struct tensor *t, int64_t row, float *decoded);
 
 /* This backend's own ops; the rest are the reference's, split over rows. */
+/* clang-format off */
 #define CPU_OPS(X)                                                                                 \
-    X(add)                                                                                         \
-    X(rms_norm) X(matmul) X(matmul_grouped) X(hadamard) X(swiglu) X(pool) X(index_score) X(topk)   \
-        X(candidate_blocks) X(index_select) X(attend) X(expert_mlp) X(mhc_mix) X(mhc_head)         \
-            X(mhc_collapse) X(mhc_merge) X(engram_gate)
+    X(add) X(rms_norm) X(matmul) X(matmul_grouped) X(hadamard) X(swiglu) X(pool) X(index_score)    \
+    X(topk) X(candidate_blocks) X(index_select) X(attend) X(expert_mlp) X(mhc_mix) X(mhc_head)     \
+    X(mhc_collapse) X(mhc_merge) X(engram_gate)
+/* clang-format on */
 #define CPU_DECLARE(op) void cpu_##op(struct backend *be, const void *args);
 CPU_OPS(CPU_DECLARE)
 
