@@ -149,6 +149,7 @@ static int run(struct command_call *call, void *settings, struct err *e)
     if (make_plan(s, &plan, e))
         return EXIT_USAGE;
     plan.text_file = s->text;
+    plan.has_no_drafts = s->engine.has_no_drafts;
     if (s->depths && !s->engine.n_context)
         s->engine.n_context = bench_n_context(&plan);
     if (settings_open_engine(&engine, &s->engine, call, e))

@@ -266,7 +266,7 @@ int bench_measure(const struct bench_plan *plan, hadal_engine *engine, struct co
     struct hadal_engine_info info;
     struct arena arena = {0};
     hadal_engine_info(engine, &info);
-    b.has_drafts = info.n_draft > 0;
+    b.has_drafts = info.n_draft > 0 && !plan->has_no_drafts;
     b.ids = ARENA_NEW(&arena, int32_t, (size_t)info.n_context);
     rows->n = 0;
     int failed = b.ids ? check_plan(plan, &info, e) || make_text(&b, (size_t)info.n_context, e) ||

@@ -15,6 +15,7 @@ struct bench_plan {
     struct bench_sizes depths;   /* context frontiers */
     struct bench_sizes suffixes; /* of the time to the first token; none: not measured */
     int n_decode, n_repeat;
+    int has_no_drafts;     /* leave out what drafts do */
     const char *text_file; /* read over and over; NULL: sentences made here */
 };
 
