@@ -10,7 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 def score(hadal, model, ids, *options, n_continue=0):
     """-> token ids [n + n_continue], logits [n + n_continue, n_vocab]"""
-    command = [hadal, "score", "-m", str(model), "--ids", ",".join(map(str, ids)), "--logits", "--threads", "2",
+    command = [hadal, "score", "-m", str(model), "--ids", ",".join(map(str, ids)), "--logits",
                "--continue", str(n_continue), *options]
     run = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert run.returncode == 0, f"{' '.join(command)[:300]}\n{run.stderr}"
