@@ -4,7 +4,7 @@
 #   make test         build with sanitizers and run every suite; last line: N passed, N failed
 #   make check        style and layering only                     make bench   speed of ops and of whole models
 #   make fuzz         every fuzzer for FUZZ_SECONDS               make soak    the long runs
-#   make clean
+#   make clean        removes what was built; models made by train/ stay
 .PHONY: run build test check fuzz soak bench clean
 JOBS ?= $(shell getconf _NPROCESSORS_ONLN)
 FUZZ_SECONDS ?= 60
@@ -49,4 +49,4 @@ bench:
 	@bench/run --build .build/cpu
 
 clean:
-	rm -rf .build
+	@[ ! -d .build ] || find .build -mindepth 1 -maxdepth 1 ! -name models -exec rm -rf {} +
