@@ -15,7 +15,7 @@ run: build
 
 build:
 	@deploy/packages build
-	@cmake --preset release --log-level=WARNING >/dev/null
+	@[ -f .build/release/build.ninja ] || cmake --preset release --log-level=WARNING >/dev/null
 	@cmake --build .build/release --parallel $(JOBS) -- --quiet
 
 test: .build/venv/ready
