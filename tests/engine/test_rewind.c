@@ -144,7 +144,7 @@ static void step_next(struct walk *w)
 {
     struct err e = {0};
     int32_t ids[HADAL_NEXT_MAX];
-    int n, n_draft = story_random(&w->random, 7) - 1;
+    int n, n_draft = story_random(&w->random, HADAL_NEXT_MAX + 1) - 1;
     if (w->n < w->s->options.n_prompt || w->n + HADAL_NEXT_MAX > w->s->n)
         return;
     if (hadal_session_next(w->session, &w->s->options.sampling, n_draft, ids, &n, &e))
