@@ -1,8 +1,11 @@
 """The C engine against the PyTorch reference on the trained models, where their checkpoint folders are (.build/models).
 
-2,100 tokens of held-out documents in sequences of 700: more than 300 positions past every limit of both (window 64, groups up
-to 128, selection of 64 rows, which for groups of four begins at 260 tokens). Trained weights amplify differences less than
-random ones; see test_reference.py for what a rounding boundary can do.
+One sequence of held-out documents per model, 300 positions past its last limit: v41's candidate level begins at 2,048 tokens (256
+blocks of 8), its selection at 512 rows; v4's at 64 rows of four.
+
+How much fp32 noise may do was measured on the reference itself. Its weights times (1 + 1e-7 noise) move rows, relative to their
+size, by 1.4e-6 in the middle and up to 0.2 (one row chosen otherwise in a close call) without the cache's roundings; with them by
+3e-4 in the middle, 3e-3 for one in ten and up to 0.45. The engine is as close: 1.3e-6, and 6e-4, 6e-3, 0.5.
 """
 import subprocess
 
@@ -15,20 +18,21 @@ from train.data import stream
 from train.reference import hf, token_map
 from train.reference.model import Run, oracle_logits
 
-N_SEQUENCE, N_TOKEN, UNSEEN_SEED = 3, 700, 987_654
+N_TOKEN = {"hadal-tiny-v4": 2100, "hadal-tiny-v41": 2400}
+UNSEEN_SEED = 987_654
 
 
-def documents(dialect):
+def documents(dialect, n):
     ids = []
     for document, _ in stream(None, dialect, UNSEEN_SEED, 0, 2048):
         ids += document.tolist()
-        if len(ids) >= N_SEQUENCE * N_TOKEN:
-            return np.array(ids[:N_SEQUENCE * N_TOKEN]).reshape(N_SEQUENCE, N_TOKEN).tolist()
+        if len(ids) >= n:
+            return ids[:n]
 
 
-@pytest.fixture(scope="module", params=["hadal-tiny-v4", "hadal-tiny-v41"])
+@pytest.fixture(scope="module", params=N_TOKEN)
 def trained(request):
-    """-> folder, sequences, function(ids, sims) -> the reference's logits"""
+    """-> folder, token ids, function(ids, sims) -> the reference's logits"""
     folder = engine.ROOT / ".build/models" / request.param
     if not (folder / "config.json").exists():
         pytest.skip(f"{folder} is not there: train it (train/README.md)")
@@ -39,7 +43,7 @@ def trained(request):
         with torch.no_grad():
             return oracle_logits(weights, cfg, ids, Run(sims=sims, exact_ties=True), tokens).numpy()
 
-    return folder, documents("v41" if cfg.is_v41 else "v4"), reference
+    return folder, documents("v41" if cfg.is_v41 else "v4", N_TOKEN[request.param]), reference
 
 
 def surprise(logits, ids):
@@ -48,37 +52,35 @@ def surprise(logits, ids):
     return -p[torch.arange(len(ids) - 1), ids[1:]].mean().item()
 
 
-def test_every_row_without_rounding(hadal, trained):
-    folder, sequences, reference = trained
-    want = reference(sequences[0], sims=False)
-    _, got = engine.score(hadal, folder, sequences[0], "--no-kv-rounding")
+def test_without_rounding(hadal, trained):
+    """All rows but the odd close call of a selection."""
+    folder, ids, reference = trained
+    want = reference(ids, sims=False)
+    _, got = engine.score(hadal, folder, ids, "--no-kv-rounding")
     errors = engine.row_errors(got, want)
-    assert errors.max() < 1e-3, (errors.argmax(), errors.max())
-    assert engine.same_choice(got, want, 1e-4).all()
+    print(f"relative error: median {np.median(errors):.1e}, largest {errors.max():.1e}")
+    assert (errors < 1e-3).mean() > 0.997, np.flatnonzero(errors >= 1e-3)
+    assert np.median(errors) < 1e-5
+    assert engine.same_choice(got, want, 0.02).all()
 
 
-def test_two_thousand_tokens(hadal, trained):
+def test_with_rounding(hadal, trained):
     """The same likeliest token at every position, close calls apart; the same surprise."""
-    folder, sequences, reference = trained
-    errors, chosen, difference = [], [], []
-    for ids in sequences:
-        want = reference(ids, sims=True)
-        _, got = engine.score(hadal, folder, ids)
-        errors.append(engine.row_errors(got, want))
-        chosen.append(engine.same_choice(got, want, 0.02))
-        difference.append(surprise(got, ids) - surprise(want, ids))
-    errors = np.concatenate(errors)
+    folder, ids, reference = trained
+    want = reference(ids, sims=True)
+    _, got = engine.score(hadal, folder, ids)
+    errors, chosen = engine.row_errors(got, want), engine.same_choice(got, want, 0.02)
     print(f"relative error: median {np.median(errors):.1e}, largest {errors.max():.1e}, {(errors > 1e-3).mean():.3f} above 1e-3")
-    assert np.median(errors) < 1e-4
-    assert (errors < 1e-3).mean() > 0.8
-    assert np.concatenate(chosen).all()
-    assert max(map(abs, difference)) < 1e-3
+    assert np.median(errors) < 3e-3
+    assert np.quantile(errors, 0.9) < 3e-2
+    assert chosen.mean() > 0.999, np.flatnonzero(~chosen)
+    assert abs(surprise(got, ids) - surprise(want, ids)) < 1e-3
 
 
 def test_converted_file_has_the_same_bits(hadal, trained, tmp_path):
-    folder, sequences, _ = trained
+    folder, ids, _ = trained
     file = tmp_path / "model.gguf"
     subprocess.run([hadal, "convert", folder, "--output", file, "--quiet"], check=True, capture_output=True)
-    _, from_folder = engine.score(hadal, folder, sequences[1][:150])
-    _, from_file = engine.score(hadal, file, sequences[1][:150])
+    _, from_folder = engine.score(hadal, folder, ids[:150])
+    _, from_file = engine.score(hadal, file, ids[:150])
     assert from_folder.tobytes() == from_file.tobytes()
