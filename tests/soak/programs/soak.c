@@ -89,7 +89,8 @@ static void soak_drafts(hadal_engine *engine, long n_token)
             prompt(plain, drafting, info.n_vocab);
             sampling.temperature = 0.5f * (float)(round++ % 3);
         }
-        need(hadal_session_next(drafting, &sampling, random_below(HADAL_NEXT_MAX + 1) - 1, ids, &n, &e));
+        need(hadal_session_next(
+            drafting, &sampling, random_below(HADAL_NEXT_MAX + 1) - 1, ids, &n, &e));
         follow(plain, drafting, &sampling);
         same_state(plain, drafting, info.n_vocab, "drafts");
         hadal_session_ids(drafting, &length);
@@ -112,7 +113,8 @@ static void cycle(hadal_engine *engine, int n_vocab)
     need(hadal_session_open(&session, engine, &e) ||
          hadal_session_append(session, ids, length, NULL, &e));
     for (int i = 0; i < 3; i++)
-        need(hadal_session_next(session, &sampling, random_below(HADAL_NEXT_MAX + 1) - 1, ids, &n, &e));
+        need(hadal_session_next(
+            session, &sampling, random_below(HADAL_NEXT_MAX + 1) - 1, ids, &n, &e));
     hadal_session_ids(session, &n);
     need(hadal_session_rewind(session, random_below(n + 1), &e) ||
          hadal_session_append(session, ids, 1, NULL, &e));
