@@ -10,19 +10,12 @@
  */
 #include "engine/engine.h"
 
+#include "base/clock.h"
 #include "generate/draft_policy.h"
 #include "model/draft.h"
 
 #include <math.h>
 #include <string.h>
-#include <time.h>
-
-static double now_seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 struct cycle {
     hadal_session *session;
@@ -70,7 +63,7 @@ static int draft(struct cycle *y, int limit, int may_stop, struct err *e)
     hadal_session *s = y->session;
     hadal_engine *g = s->engine;
     int32_t slot = s->slot, last = y->n_start - 1, anchor = s->ids[y->n_start];
-    double start = now_seconds();
+    double start = clock_seconds();
     struct draft_request q = {.n_seq = 1,
         .slot = &slot,
         .last = &last,
@@ -90,7 +83,7 @@ static int draft(struct cycle *y, int limit, int may_stop, struct err *e)
         y->confidence[r] = (float)probability_of(y, y->confidence[r], r);
     y->n_draft = y->n_stage;
     y->has_drafted = 1;
-    y->draft_seconds = now_seconds() - start;
+    y->draft_seconds = clock_seconds() - start;
     return 0;
 }
 
@@ -103,7 +96,7 @@ static int check(struct cycle *y, struct err *e)
     int n_vocab = g->model.config->n_vocab, n_row = 1 + y->n_draft, n_accepted = 0;
     int32_t ids[DRAFT_MAX_ROWS];
     memcpy(ids, s->ids + y->n_start, (size_t)n_row * sizeof *ids);
-    double start = now_seconds();
+    double start = clock_seconds();
     if (hadal_session_append(s, ids, n_row, s->check_logits, e))
         return -1;
     while (n_accepted < y->n_draft && ids[n_accepted] != g->model.config->eos_id) {
@@ -118,7 +111,7 @@ static int check(struct cycle *y, struct err *e)
     memcpy(s->logits, s->check_logits + (int64_t)n_accepted * n_vocab,
         (size_t)n_vocab * sizeof *s->logits);
     s->has_logits = 1;
-    draft_policy_checked(&s->policy, n_row, now_seconds() - start);
+    draft_policy_checked(&s->policy, n_row, clock_seconds() - start);
     return n_accepted;
 }
 
@@ -168,13 +161,13 @@ static int propose(struct cycle *y, int n_draft, struct err *e)
 static int run_cycle(struct cycle *y, int n_draft, struct err *e)
 {
     hadal_session *s = y->session;
-    double start = now_seconds();
+    double start = clock_seconds();
     int n_accepted = propose(y, n_draft, e) ? -1 : check(y, e);
     if (n_accepted < 0) {
         copies_cut(&s->copies, s->n); /* T may be in them already */
         return -1;
     }
-    double seconds = now_seconds() - start;
+    double seconds = clock_seconds() - start;
     if (y->has_drafted)
         draft_policy_cycled(&s->policy, 1 + n_accepted, seconds, y->draft_seconds);
     s->stats.seconds += seconds;

@@ -5,15 +5,9 @@
  */
 #include "engine/engine.h"
 
-#include <string.h>
-#include <time.h>
+#include "base/clock.h"
 
-static double now_seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
+#include <string.h>
 
 int hadal_session_open(hadal_session **session, hadal_engine *engine, struct err *e)
 {
@@ -164,7 +158,7 @@ int hadal_session_append(hadal_session *s, const int32_t *ids, int n, float *log
 
 int hadal_session_sync(hadal_session *s, const int32_t *ids, int n, struct hadal_sync_result *result, struct err *e)
 {
-    double start = now_seconds();
+    double start = clock_seconds();
     if (n < 1)
         return err_set(e, ERR_ARGUMENT, "a sequence needs at least one token");
     if (check_ids(s, ids, n, n, e))
@@ -178,7 +172,7 @@ int hadal_session_sync(hadal_session *s, const int32_t *ids, int n, struct hadal
     if (hadal_session_append(s, ids + n_common, n - n_common, NULL, e))
         return -1;
     if (result)
-        *result = (struct hadal_sync_result){n_kept, n - n_kept, now_seconds() - start};
+        *result = (struct hadal_sync_result){n_kept, n - n_kept, clock_seconds() - start};
     return 0;
 }
 
