@@ -9,8 +9,8 @@
 
 #include "base/arena.h"
 
-#include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -151,6 +151,16 @@ void workers_run(struct workers *w, int64_t n_item, int64_t grain, workers_fn fn
     pthread_mutex_unlock(&w->lock);
 }
 
+int thread_start(pthread_t *thread, void *(*run)(void *), void *context)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int failed = pthread_create(thread, NULL, run, context);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return failed;
+}
+
 int workers_open(struct workers **out, int n_thread, struct err *e)
 {
     int n_processor = workers_n_processor();
@@ -173,7 +183,7 @@ int workers_open(struct workers **out, int n_thread, struct err *e)
     for (; w->n_thread < n_thread; w->n_thread++) {
         struct helper *h = &helper[w->n_thread - 1];
         *h = (struct helper){.crew = w, .number = w->n_thread};
-        if (pthread_create(&h->thread, NULL, help, h)) {
+        if (thread_start(&h->thread, help, h)) {
             workers_close(w);
             return err_set(
                 e, ERR_MEMORY, "the system refused thread %d of %d", h->number + 1, n_thread);

@@ -9,7 +9,12 @@
 
 #include "base/err.h"
 
+#include <pthread.h>
 #include <stdint.h>
+
+/* pthread_create, with every signal left to the threads that were there before: the program's own thread must be the
+ * one that Ctrl-C wakes. */
+int thread_start(pthread_t *thread, void *(*run)(void *), void *context);
 
 struct workers;
 /* Items [first, end), done by worker 0 .. workers_n - 1. */

@@ -2,6 +2,9 @@
  *
  * Pastes: the terminal is asked to bracket them (ESC [200~ ... ESC [201~). A paste of one line is inserted as if typed;
  * one of several lines is kept aside, and a mark like [paste 1: 12 lines] stands for it until the line is finished.
+ *
+ * Nothing typed may be lost, however fast it comes: the terminal is in its editing mode before the prompt is seen (a
+ * Ctrl-D typed before would be swallowed), and SIGINT is let in only where waiting for a key notices it.
  */
 #include "cli/line_editor.h"
 
@@ -9,8 +12,11 @@
 
 #include <errno.h>
 #include <histedit.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/select.h>
+#include <unistd.h>
 #include <wchar.h>
 
 enum { MAX_PASTE = 32, MAX_HISTORY = 1000 };
@@ -30,6 +36,7 @@ struct line_editor {
     const char *const *names;
     struct paste pastes[MAX_PASTE];
     int n_paste;
+    sigset_t outside; /* signals blocked outside of the editor */
 };
 
 static struct line_editor *editor_of(EditLine *el)
@@ -51,6 +58,28 @@ static void append_wide(struct buf *out, wchar_t c)
     size_t n = wcrtomb(bytes, c, &state);
     if (n != (size_t)-1)
         buf_append(out, bytes, n);
+}
+
+/* One character from the keyboard: 1, 0 at the end, -1 with EINTR after Ctrl-C. */
+static int read_key(EditLine *el, wchar_t *key)
+{
+    mbstate_t state = {0};
+    for (;;) {
+        fd_set keyboard;
+        char byte;
+        FD_ZERO(&keyboard);
+        FD_SET(STDIN_FILENO, &keyboard);
+        if (pselect(STDIN_FILENO + 1, &keyboard, NULL, NULL, NULL, &editor_of(el)->outside) < 0)
+            return -1;
+        ssize_t n = read(STDIN_FILENO, &byte, 1);
+        if (n < 1)
+            return (int)n;
+        size_t n_used = mbrtowc(key, &byte, 1, &state);
+        if (n_used == (size_t)-1)
+            state = (mbstate_t){0}; /* not a character of this locale: dropped */
+        else if (n_used != (size_t)-2)
+            return 1;
+    }
 }
 
 /* Reads until the end bracket; carriage returns become line feeds. */
@@ -146,6 +175,7 @@ struct line_editor *line_editor_open(const char *history_file, const char *const
     el_set(l->el, EL_EDITOR, "emacs");
     el_set(l->el, EL_HIST, history, l->history);
     el_set(l->el, EL_SIGNAL, 0);
+    el_wset(l->el, EL_GETCFN, read_key);
     /* the narrow form of this call never gives its copies of the names back */
     el_wset(l->el, EL_ADDFN, L"hadal-paste", L"takes a paste", take_paste);
     el_wset(l->el, EL_ADDFN, L"hadal-complete", L"completes a command", complete);
@@ -179,13 +209,19 @@ static void forget_pastes(struct line_editor *l)
 enum line_result line_editor_read(struct line_editor *l, const char *prompt, struct buf *out)
 {
     int n = 0;
+    sigset_t interrupt;
     l->prompt = prompt;
     el_resize(l->el);
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &interrupt, &l->outside);
     fputs(PASTE_ON, stdout);
     fflush(stdout);
+    el_set(l->el, EL_PREP_TERM, 1);
     errno = 0;
     const char *line = el_gets(l->el, &n);
     int cause = errno;
+    pthread_sigmask(SIG_SETMASK, &l->outside, NULL);
     if (line && n > 0) {
         size_t n_byte = (size_t)n;
         while (n_byte && (line[n_byte - 1] == '\n' || line[n_byte - 1] == '\r'))

@@ -161,6 +161,20 @@ def test_interrupt_at_the_prompt(chat):
     assert t.end() == 0
 
 
+def test_no_key_is_lost_at_the_prompt(chat):
+    for is_interrupted in 20 * [False, True]:
+        t = chat()
+        t.expect(">>> ")
+        if is_interrupted:
+            t.send("half a line")
+            t.expect("half a line")
+            t.send("\x03")
+            t.expect("leaves")
+            t.expect(">>> ")
+        t.send("\x04")
+        assert t.end() == 0
+
+
 def test_interrupt_during_the_prompt_keeps_the_chat(chat, script):
     t = chat("-m", script("prefill 20\n"))
     t.expect(">>> ")
