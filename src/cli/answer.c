@@ -2,6 +2,7 @@
  * goes to the terminal and into the answer. */
 #include "cli/answer.h"
 
+#include "base/clock.h"
 #include "cli/stop.h"
 #include "text/utf8.h"
 
@@ -136,11 +137,11 @@ static int decode(struct stream *s, struct interrupt *interrupt, struct err *e)
 static int prefill(const struct answer_request *q, struct answer *a, struct err *e)
 {
     struct hadal_sync_result result = {0};
-    double start = terminal_seconds();
+    double start = clock_seconds();
     a->n_prompt = q->n_prompt;
     if (hadal_session_sync(q->session, q->prompt, q->n_prompt, &result, e))
         return -1;
-    a->prefill_seconds = terminal_seconds() - start;
+    a->prefill_seconds = clock_seconds() - start;
     a->n_kept = result.n_kept;
     return 0;
 }
@@ -157,9 +158,9 @@ int answer_run(const struct answer_request *q, struct command_call *call, struct
     terminal_progress_end(call->terminal);
     if (failed)
         return e->code == ERR_CANCELLED ? 0 : -1;
-    double start = terminal_seconds();
+    double start = clock_seconds();
     failed = decode(&s, call->interrupt, e);
-    a->decode_seconds = terminal_seconds() - start;
+    a->decode_seconds = clock_seconds() - start;
     finish(&s);
     if (a->content.is_broken || a->reasoning.is_broken)
         return err_set(e, ERR_MEMORY, "no memory for an answer of %d tokens", a->n_token);

@@ -10,6 +10,7 @@
 #include "cli/bench_measure.h"
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/rng.h"
 #include "cli/read_input.h"
 #include "text/tokenizer.h"
@@ -145,20 +146,20 @@ static int measure_prefill(struct bench *b, int depth, struct err *e)
 {
     struct bench_row *row = take_row(b, BENCH_PREFILL, depth);
     int n_token = depth - length(b);
-    double start = terminal_seconds();
+    double start = clock_seconds();
     if (check_interrupt(b, e) || grow_to(b, depth, e))
         return -1;
-    add_sample(row, n_token, n_token / (terminal_seconds() - start));
+    add_sample(row, n_token, n_token / (clock_seconds() - start));
     return 0;
 }
 
 static int measure_decode(struct bench *b, struct bench_row *row, struct err *e)
 {
     int n_given, n_step, n_draft = row->kind == BENCH_DRAFTS ? -1 : 0;
-    double start = terminal_seconds();
+    double start = clock_seconds();
     if (decode(b, b->plan->n_decode, n_draft, &n_given, &n_step, e))
         return -1;
-    add_sample(row, n_given, n_given / (terminal_seconds() - start));
+    add_sample(row, n_given, n_given / (clock_seconds() - start));
     row->n_per_step = (double)n_given / n_step;
     return 0;
 }
@@ -186,10 +187,10 @@ static int measure_suffix(struct bench *b, enum bench_kind kind, int depth, int 
     int n_given, n_step;
     if (check_interrupt(b, e) || (kind == BENCH_COLD && hadal_session_rewind(b->session, 0, e)))
         return -1;
-    double start = terminal_seconds();
+    double start = clock_seconds();
     if (grow_to(b, depth + n, e) || decode(b, 1, 0, &n_given, &n_step, e))
         return -1;
-    add_sample(row, n, terminal_seconds() - start);
+    add_sample(row, n, clock_seconds() - start);
     return 0;
 }
 

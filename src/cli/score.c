@@ -4,6 +4,7 @@
  * token behind that is predicted. Rows are computed in blocks, whose size does not change a bit of the result.
  */
 #include "base/arena.h"
+#include "base/clock.h"
 #include "cli/read_input.h"
 #include "cli/settings.h"
 #include "text/tokenizer.h"
@@ -177,10 +178,10 @@ static int score_all(struct score *sc, struct err *e)
 {
     struct token_list ids = {0};
     struct buf text = {0};
-    double start = terminal_seconds();
+    double start = clock_seconds();
     int failed = score_input(sc, &ids, &text, e);
     terminal_progress_end(sc->call->terminal);
-    double seconds = terminal_seconds() - start;
+    double seconds = clock_seconds() - start;
     struct score before = *sc;
     if (!failed)
         failed = score_continue(sc, e);

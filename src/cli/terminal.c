@@ -1,22 +1,16 @@
 /* terminal.c: see terminal.h. */
 #include "cli/terminal.h"
 
+#include "base/clock.h"
+
 #include <stdarg.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define REPLACEMENT "\xef\xbf\xbd"
 #define DRAW_AFTER_SECONDS 0.3
 #define DRAW_EVERY_SECONDS 0.1
 #define PRINT_EVERY_SECONDS 10.0
-
-double terminal_seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 void terminal_open(struct terminal *t, int is_styled)
 {
@@ -126,7 +120,7 @@ void terminal_error(struct terminal *t, const char *text)
 void terminal_progress(void *terminal, const char *what, uint64_t done, uint64_t total)
 {
     struct terminal *t = terminal;
-    double now = terminal_seconds(), every = t->note_is_tty ? DRAW_EVERY_SECONDS : PRINT_EVERY_SECONDS;
+    double now = clock_seconds(), every = t->note_is_tty ? DRAW_EVERY_SECONDS : PRINT_EVERY_SECONDS;
     if (t->is_quiet || !total)
         return;
     if (t->progress_start == 0.0) {

@@ -40,6 +40,4 @@ void terminal_progress(void *terminal, const char *what, uint64_t done, uint64_t
 /* Removes the progress line. */
 void terminal_progress_end(struct terminal *t);
 
-double terminal_seconds(void);
-
 #endif
