@@ -11,8 +11,7 @@ struct level {
 
 enum { MAX_LEVEL = 4 };
 
-/* The one to take unasked comes first. AVX-512 has to be asked for: its kernels were compiled, but
- * no processor that the tests ran on has it. Returns how many. */
+/* The one to take unasked comes first. Returns how many. */
 static int list_levels(struct level *level)
 {
     int n = 0;
@@ -21,8 +20,8 @@ static int list_levels(struct level *level)
                    __builtin_cpu_supports("fma"); /* F16C is older than both */
     int has_avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
-    level[n++] = (struct level){&micro_avx2, has_avx2};
     level[n++] = (struct level){&micro_avx512, has_avx2 && has_avx512};
+    level[n++] = (struct level){&micro_avx2, has_avx2};
 #elif defined(__aarch64__)
     level[n++] = (struct level){&micro_neon, 1};
 #endif
