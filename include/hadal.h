@@ -41,6 +41,8 @@ struct hadal_engine_options {
     int n_chunk;          /* rows of one prefill step; 0: 256 */
     int skips_kv_rounding;/* 1: leave out the trained roundings, to compare with engines that lack them */
     int has_no_drafts;    /* 1: leave out the draft stages; their rings are not kept */
+    int has_bounded_replay; /* 1: of a prompt only the newest window of tokens goes through the decoder half of a V4.1 model, as
+                               its vendor serves it. About twice as fast and not exact: rows depend on where prompts ended */
     int has_no_copies;    /* 1: never propose what followed the same text before */
     hadal_progress_fn progress;
     void *progress_context;
@@ -80,7 +82,8 @@ struct hadal_sync_result {
     double seconds;
 };
 /* Makes the session hold exactly ids[0..n): keeps the longest common prefix that can be kept, computes the rest. At
- * least the last token is always run, so that its logits are there afterwards. result may be NULL. */
+ * least the last token is always run, so that its logits are there afterwards. result may be NULL. With bounded replay this
+ * and hadal_session_append without logits_all read prompts; single steps and rows with logits go through the whole model. */
 int hadal_session_sync(hadal_session *session, const int32_t *ids, int n, struct hadal_sync_result *result, struct err *e);
 /* Appends tokens. logits_all, if given, receives n x n_vocab floats, one row per appended token. */
 int hadal_session_append(hadal_session *session, const int32_t *ids, int n, float *logits_all, struct err *e);

@@ -18,13 +18,14 @@ enum { BLOCK_ROWS = 64 };
 struct score_settings {
     struct engine_settings engine;
     const char *ids;
-    int prints_logits, n_continue;
+    int prints_logits, n_continue, n_prompt;
 };
 
 #define AT(field) offsetof(struct score_settings, field)
 static const struct option score_option_rows[] = {
     {"ids", 0, OPTION_TEXT, AT(ids), "LIST", "token ids such as 0,5,7 instead of a text", 0, 0, 0},
     {"logits", 0, OPTION_FLAG, AT(prints_logits), NULL, "print a line {\"pos\":0,\"id\":5,\"logits\":[...]} for every token", 0, 0, 0},
+    {"prompt", 0, OPTION_INT, AT(n_prompt), "N", "of --ids read the first N as a prompt, neither printed nor scored", 0, 1 << 24, 0},
     {"continue", 0, OPTION_INT, AT(n_continue), "N", "append the N likeliest tokens one by one, end tokens too", 0, 1 << 24, 0},
 };
 
@@ -95,8 +96,17 @@ static int score_block(struct score *sc, const int32_t *ids, int n, struct err *
 /* Scores ids as one sequence. */
 static int score_sequence(struct score *sc, const int32_t *ids, size_t n, struct err *e)
 {
+    size_t n_prompt = (size_t)sc->s->n_prompt;
     sc->has_last = 0;
-    for (size_t at = 0; at < n; at += BLOCK_ROWS) {
+    if (n_prompt >= n)
+        return err_set(e, ERR_ARGUMENT, "--prompt %zu: a sequence of %zu tokens leaves nothing to score", n_prompt, n);
+    if (n_prompt && hadal_session_sync(sc->session, ids, (int)n_prompt, NULL, e))
+        return -1;
+    if (n_prompt) {
+        memcpy(sc->last, hadal_session_logits(sc->session), (size_t)sc->info.n_vocab * sizeof *sc->last);
+        sc->has_last = 1;
+    }
+    for (size_t at = n_prompt; at < n; at += BLOCK_ROWS) {
         int n_now = n - at < BLOCK_ROWS ? (int)(n - at) : BLOCK_ROWS;
         if (sc->call->interrupt->n)
             return err_set(e, ERR_CANCELLED, "stopped");
@@ -198,6 +208,10 @@ static int run(struct command_call *call, void *settings, struct err *e)
     struct arena arena = {0};
     if (call->n_rest > 1 || (call->n_rest && sc.s->ids)) {
         err_set(e, ERR_ARGUMENT, "score takes one FILE, or --ids");
+        return EXIT_USAGE;
+    }
+    if (sc.s->n_prompt && !sc.s->ids) {
+        err_set(e, ERR_ARGUMENT, "--prompt goes with --ids");
         return EXIT_USAGE;
     }
     struct engine_settings engine = sc.s->engine;

@@ -16,6 +16,8 @@ const struct option engine_option_rows[N_ENGINE_OPTION] = {
     {"chunk", 0, OPTION_INT, AT(n_chunk), "N", "prompt tokens computed at once; default 256", 1, 65536, 0},
     {"no-kv-rounding", 0, OPTION_FLAG, AT(skips_kv_rounding), NULL, "leave out the trained roundings of the cache, to compare engines", 0,
         0, 0},
+    {"bounded-replay", 0, OPTION_FLAG, AT(has_bounded_replay), NULL, "read prompts about twice as fast but not exactly: only their end passes the decoder half; "
+        "for models that have one", 0, 0, 0},
     {"no-drafts", 0, OPTION_FLAG, AT(has_no_drafts), NULL, "compute one token at a time; the text is the same", 0, 0, 0},
 };
 #undef AT
@@ -24,7 +26,8 @@ int settings_open_engine(hadal_engine **engine, const struct engine_settings *s,
 {
     struct hadal_engine_options options = {.model = s->model, .backend = s->backend, .level = s->level,
         .n_thread = s->n_thread, .n_context = s->n_context, .n_chunk = s->n_chunk,
-        .skips_kv_rounding = s->skips_kv_rounding, .has_no_drafts = s->has_no_drafts, .progress = terminal_progress,
+        .skips_kv_rounding = s->skips_kv_rounding, .has_no_drafts = s->has_no_drafts,
+        .has_bounded_replay = s->has_bounded_replay, .progress = terminal_progress,
         .progress_context = call->terminal};
     int failed = hadal_engine_open(engine, &options, e);
     terminal_progress_end(call->terminal);

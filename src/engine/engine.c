@@ -35,6 +35,8 @@ static int fill_options(hadal_engine *g, struct err *e)
 {
     struct hadal_engine_options *o = &g->options;
     int limit = g->model.config->n_context;
+    if (o->has_bounded_replay && g->model.plan->decoder < 0)
+        return err_set(e, ERR_ARGUMENT, "bounded replay: model %s has no decoder half that could be left out", g->model.config->name);
     if (o->n_context < 0 || o->n_session < 0 || o->n_chunk < 0 || o->n_thread < 0)
         return err_set(e, ERR_ARGUMENT, "context, sessions, chunk and threads must not be negative");
     if (o->n_context > limit)
@@ -71,9 +73,10 @@ static int allocate(hadal_engine *g, struct err *e)
     struct scratch *s = &g->forward.scratch;
     struct engine_plan plan;
     g->kv = (struct kv_state){.n_slot = g->options.n_session, .n_context = g->options.n_context,
-        .slack = slack_rows(g->options.n_chunk)};
+        .slack = slack_rows(g->options.n_chunk), .keeps_streams = g->options.has_bounded_replay};
     s->n_row = g->options.n_chunk;
     s->n_slot = g->options.n_session;
+    s->has_replay = g->options.has_bounded_replay;
     measure(&g->kv, s, c, g->model.plan, &plan);
     if (check_memory(g, &plan, e))
         return -1;
@@ -89,9 +92,11 @@ static int allocate(hadal_engine *g, struct err *e)
     g->batch.slot = ARENA_NEW(&g->arena, int32_t, n);
     g->batch.pos = ARENA_NEW(&g->arena, int32_t, n);
     g->batch.out_row = ARENA_NEW(&g->arena, int32_t, n);
+    g->batch.first = ARENA_NEW(&g->arena, int32_t, n);
     g->batch.history = ARENA_NEW(&g->arena, int32_t, n * CONFIG_MAX_NGRAM);
     g->slot = ARENA_NEW(&g->arena, hadal_session *, (size_t)g->options.n_session);
-    if (!s->host || !g->batch.id || !g->batch.slot || !g->batch.pos || !g->batch.out_row || !g->batch.history || !g->slot)
+    if (!s->host || !g->batch.id || !g->batch.slot || !g->batch.pos || !g->batch.out_row || !g->batch.first || !g->batch.history ||
+        !g->slot)
         return err_set(e, ERR_MEMORY, "no memory for a batch of %d rows", g->options.n_chunk);
     return 0;
 }
@@ -197,16 +202,17 @@ void engine_add_row(hadal_engine *g, int r, const hadal_session *session, int po
     g->batch.id[r] = session->ids[pos];
     g->batch.slot[r] = session->slot;
     g->batch.pos[r] = pos;
+    g->batch.first[r] = session->first;
     for (int i = 0; i < n_history; i++)
         g->batch.history[r * n_history + i] = pos - 1 - i >= 0 ? session->ids[pos - 1 - i] : -1;
 }
 
-int engine_run(hadal_engine *g, int n, int n_out, struct err *e)
+int engine_run(hadal_engine *g, int n, int n_out, enum batch_part part, struct err *e)
 {
     if (atomic_exchange(&g->is_cancelled, 0))
         return err_set(e, ERR_CANCELLED, "stopped");
     struct batch b = {.n = n, .id = g->batch.id, .slot = g->batch.slot, .pos = g->batch.pos, .history = g->batch.history,
-        .n_out = n_out, .out_row = g->batch.out_row};
+        .n_out = n_out, .out_row = g->batch.out_row, .first = g->batch.first, .part = part};
     g->be->kind->begin(g->be, 0);
     forward_run(&g->forward, &b);
     return backend_end(g->be, e);

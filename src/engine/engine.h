@@ -23,7 +23,7 @@ struct hadal_engine {
     struct forward forward;
     hadal_session **slot; /* [n_session] who holds a slot; NULL: free */
     struct {              /* a batch under construction, each [n_chunk] */
-        int32_t *id, *slot, *pos, *history, *out_row;
+        int32_t *id, *slot, *pos, *history, *out_row, *first;
     } batch;
     atomic_int is_cancelled;
 };
@@ -34,6 +34,8 @@ struct hadal_session {
     struct arena arena;
     int slot;
     int n, n_valid;
+    int first;  /* with bounded replay: where the decoder's windows begin */
+    int is_cut; /* with bounded replay: shortened since, so that the decoder's windows must be made anew */
     int high; /* longest the state has been since its last reset: what lies below high - ring rows is overwritten */
     int32_t *ids;  /* [n_context] */
     float *logits; /* [n_vocab] */
@@ -50,9 +52,11 @@ struct engine_plan {
 };
 /* Measures without allocating. */
 void engine_plan(const struct model_config *c, const struct plan *p, int n_context, int n_chunk, struct engine_plan *out);
+/* Takes back the newest tokens, at most KV_UNDO_ROWS, that hadal_session_append has just checked. */
+void session_undo(hadal_session *session, int length);
 /* Rows of the batch under construction; then runs it. Row r's logits are wanted when out_row lists r. */
 void engine_add_row(hadal_engine *engine, int r, const hadal_session *session, int pos);
-int engine_run(hadal_engine *engine, int n, int n_out, struct err *e);
+int engine_run(hadal_engine *engine, int n, int n_out, enum batch_part part, struct err *e);
 /* Logits of output row i of the last engine_run. */
 int engine_read_logits(hadal_engine *engine, int i, float *logits, struct err *e);
 

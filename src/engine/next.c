@@ -67,6 +67,7 @@ static int draft(struct cycle *y, int limit, int may_stop, struct err *e)
     struct draft_request q = {.n_seq = 1,
         .slot = &slot,
         .last = &last,
+        .first = &s->first,
         .anchor = &anchor,
         .n_draft = limit,
         .choose = choose_draft,
@@ -106,8 +107,8 @@ static int check(struct cycle *y, struct err *e)
             break;
         n_accepted++;
     }
-    if (n_accepted < y->n_draft && hadal_session_rewind(s, y->n_start + 1 + n_accepted, e))
-        return -1;
+    if (n_accepted < y->n_draft)
+        session_undo(s, y->n_start + 1 + n_accepted);
     memcpy(s->logits, s->check_logits + (int64_t)n_accepted * n_vocab,
         (size_t)n_vocab * sizeof *s->logits);
     s->has_logits = 1;

@@ -72,52 +72,116 @@ static void note_rows(hadal_session *s, int n_valid)
         s->high = n_valid;
 }
 
-/* Runs rows [n_valid, n_valid + n) of the sequence; logits of the last n_out of them are read to `logits`. */
-static int run_chunk(hadal_session *s, int n, int n_out, float *logits, struct err *e)
+/* Rows [first, first + n) of a sequence; the logits of the last n_out of them are wanted. */
+struct span {
+    int first, n, n_out;
+    enum batch_part part;
+};
+
+static int run_rows(hadal_session *s, struct span at, float *logits, struct err *e)
 {
     hadal_engine *g = s->engine;
     int n_vocab = g->model.config->n_vocab;
-    for (int r = 0; r < n; r++)
-        engine_add_row(g, r, s, s->n_valid + r);
-    for (int i = 0; i < n_out; i++)
-        g->batch.out_row[i] = n - n_out + i;
-    if (engine_run(g, n, n_out, e))
+    for (int r = 0; r < at.n; r++)
+        engine_add_row(g, r, s, at.first + r);
+    for (int i = 0; i < at.n_out; i++)
+        g->batch.out_row[i] = at.n - at.n_out + i;
+    if (engine_run(g, at.n, at.n_out, at.part, e))
         return -1;
-    for (int i = 0; i < n_out; i++)
+    for (int i = 0; i < at.n_out; i++)
         if (engine_read_logits(g, i, logits + (int64_t)i * n_vocab, e))
             return -1;
-    note_rows(s, s->n_valid + n);
     return 0;
+}
+
+static void tell_progress(const hadal_session *s, int first, int end)
+{
+    const struct hadal_engine_options *o = &s->engine->options;
+    if (o->progress && end - first > o->n_chunk)
+        o->progress(o->progress_context, "prefill", (uint64_t)(s->n_valid - first), (uint64_t)(end - first));
+}
+
+static int smaller(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+/* Rows up to `end`, of which the last one's logits may be wanted. */
+static int read_exactly(hadal_session *s, int end, float *last, struct err *e)
+{
+    int first = s->n_valid;
+    while (s->n_valid < end) {
+        int n = smaller(end - s->n_valid, s->engine->options.n_chunk);
+        int n_out = last && s->n_valid + n == end;
+        if (run_rows(s, (struct span){s->n_valid, n, n_out, BATCH_WHOLE}, last, e))
+            return -1;
+        note_rows(s, s->n_valid + n);
+        tell_progress(s, first, end);
+    }
+    return 0;
+}
+
+/* The same by bounded replay. The decoder's windows are always made anew, so that what an earlier turn left in them does
+ * not matter. */
+static int read_by_replay(hadal_session *s, int end, float *last, struct err *e)
+{
+    int n_chunk = s->engine->options.n_chunk, window = s->engine->model.config->window, first = s->n_valid;
+    while (s->n_valid < end) {
+        int n = smaller(end - s->n_valid, n_chunk);
+        if (run_rows(s, (struct span){s->n_valid, n, 0, BATCH_ENCODE}, NULL, e))
+            return -1;
+        note_rows(s, s->n_valid + n);
+        tell_progress(s, first, end);
+    }
+    s->is_cut = 1; /* until the windows are complete */
+    s->first = end > window ? end - window : 0;
+    for (int at = s->first; at < end;) {
+        int n = smaller(end - at, n_chunk);
+        if (run_rows(s, (struct span){at, n, last && at + n == end, BATCH_REPLAY}, last, e))
+            return -1;
+        at += n;
+    }
+    s->is_cut = 0;
+    return 0;
+}
+
+static int is_behind(const hadal_session *s, int end)
+{
+    return s->n_valid < end || s->is_cut;
+}
+
+static int read_prompt(hadal_session *s, int end, float *last, struct err *e)
+{
+    if (!is_behind(s, end))
+        return 0;
+    return s->engine->options.has_bounded_replay ? read_by_replay(s, end, last, e) : read_exactly(s, end, last, e);
 }
 
 /* Computes what is missing. Of the last n_out rows the logits go to `all` if given, the last row's always to s->logits. */
 static int catch_up(hadal_session *s, int n_out, float *all, struct err *e)
 {
-    hadal_engine *g = s->engine;
-    int n_vocab = g->model.config->n_vocab, first = s->n_valid, first_out = s->n - n_out;
+    int n_vocab = s->engine->model.config->n_vocab, first_out = all ? s->n - n_out : s->n;
+    if (read_prompt(s, first_out, first_out == s->n ? s->logits : NULL, e))
+        return -1;
     while (s->n_valid < s->n) {
-        int left = s->n - s->n_valid, limit = g->options.n_chunk, wants = 0;
-        if (all && s->n_valid >= first_out)
-            limit = limit < FORWARD_MAX_OUT ? limit : FORWARD_MAX_OUT;
-        else if (all && first_out - s->n_valid < limit)
-            limit = first_out - s->n_valid;
-        int n = left < limit ? left : limit;
-        float *to = s->logits;
-        if (all && s->n_valid >= first_out) {
-            wants = n;
-            to = all + (int64_t)(s->n_valid - first_out) * n_vocab;
-        } else if (n == left) {
-            wants = 1;
-        }
-        if (run_chunk(s, n, wants, to, e))
+        int n = smaller(smaller(s->n - s->n_valid, s->engine->options.n_chunk), FORWARD_MAX_OUT);
+        float *to = all + (int64_t)(s->n_valid - first_out) * n_vocab;
+        if (run_rows(s, (struct span){s->n_valid, n, n, BATCH_WHOLE}, to, e))
             return -1;
-        if (g->options.progress && s->n - first > g->options.n_chunk)
-            g->options.progress(g->options.progress_context, "prefill", (uint64_t)(s->n_valid - first), (uint64_t)(s->n - first));
+        note_rows(s, s->n_valid + n);
+        tell_progress(s, first_out, s->n);
     }
     if (all && n_out)
         memcpy(s->logits, all + (int64_t)(n_out - 1) * n_vocab, (size_t)n_vocab * sizeof *all);
     s->has_logits = 1;
     return 0;
+}
+
+void session_undo(hadal_session *s, int length)
+{
+    s->n = s->n_valid = length;
+    s->has_logits = 0;
+    copies_cut(&s->copies, length);
 }
 
 int hadal_session_rewind(hadal_session *s, int length, struct err *e)
@@ -129,6 +193,7 @@ int hadal_session_rewind(hadal_session *s, int length, struct err *e)
         return 0;
     s->n = length;
     s->has_logits = 0;
+    s->is_cut = g->options.has_bounded_replay;
     copies_cut(&s->copies, length);
     if (s->n_valid <= length)
         return 0;
@@ -188,7 +253,7 @@ static int check_step(hadal_engine *g, hadal_session *const *sessions, const int
         for (int j = 0; j < i; j++)
             if (sessions[j] == sessions[i])
                 return err_set(e, ERR_ARGUMENT, "sequence %d appears twice in one step", i);
-        if (sessions[i]->n_valid < sessions[i]->n && catch_up(sessions[i], 0, NULL, e))
+        if (is_behind(sessions[i], sessions[i]->n) && catch_up(sessions[i], 0, NULL, e))
             return -1;
     }
     return 0;
@@ -204,7 +269,7 @@ int hadal_engine_step(hadal_engine *g, hadal_session *const *sessions, const int
         engine_add_row(g, i, s, s->n);
         g->batch.out_row[i] = i;
     }
-    if (engine_run(g, n, n, e))
+    if (engine_run(g, n, n, BATCH_WHOLE, e))
         return -1;
     for (int i = 0; i < n; i++) {
         if (engine_read_logits(g, i, sessions[i]->logits, e))

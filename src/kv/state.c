@@ -28,6 +28,10 @@ void kv_place(struct kv_state *kv, struct layout *l, const struct model_config *
         if (p->row[i].ratio && p->row[i].kv_owner == i)
             place_owner(&kv->layer[i], l, kv, c, &p->row[i]);
     }
+    if (!kv->keeps_streams)
+        return;
+    kv->streams = layout_place(l, DT_F32, kv->n_slot, c->window + kv->slack, (int64_t)c->hc_mult * c->hidden, 0);
+    kv->mix = layout_place(l, DT_F32, kv->n_slot, c->window + kv->slack, c->hc_mult, 0);
 }
 
 /* Of a ring of `rows`, positions high - rows .. high - 1 are intact; the oldest that length n still needs is `oldest`. */

@@ -4,6 +4,7 @@
  *   group    [slot, group_rows, w]   unpooled compressor rows of token t at t mod group_rows
  *   rows     [slot, cap, d]          compressed row j = tokens j ratio .. j ratio + ratio - 1, written when they close
  *   keys     [slot, cap, d_index]    index key of compressed row j
+ *   streams  [slot, ring_rows, S d]   input of the decoder's first layer, and mix [.., S], for bounded replay only
  *
  *      ... | x x x x x x x x | s s s s |      x: window of the newest token   s: slack, rows that were undone or are
  *            oldest ... newest             being written; undoing <= slack rows is setting the length back
@@ -29,6 +30,8 @@ struct kv_layer {
 
 struct kv_state {
     int n_slot, n_context, slack;
+    int keeps_streams; /* for bounded replay, v41 spec 14.3 */
+    struct tensor streams, mix;
     struct kv_layer layer[CONFIG_MAX_LAYER + CONFIG_MAX_STAGE];
 };
 

@@ -45,6 +45,11 @@ static void attend(struct forward *f, int layer, const struct tensor *q, const s
     struct op_attend args = {.o = o, .q = q, .ring = &f->kv->layer[layer].ring, .slot = &slot, .last = &last,
         .sink = &f->weights->layer[layer].attn_sinks, .window = f->config->window,
         .scale = 1 / sqrtf((float)f->config->head_dim)};
+    struct tensor first;
+    if (f->kv->keeps_streams && layer >= f->plan->decoder) {
+        first = scratch_cut(&s->first, s->n);
+        args.first = &first;
+    }
     if (f->draft) {
         args.last = &f->draft->last;
         args.comp = &s->block_kv;

@@ -63,6 +63,13 @@ void forward_write_batch(struct forward *f, const struct batch *b)
     write_index(f, &s->pos, b->pos, b->n);
     write_index(f, &s->out_row, b->out_row, b->n_out);
     write_first_mix(f, b->n);
+    if (f->kv->keeps_streams) {
+        int ring = (int)f->kv->streams.dim[1];
+        write_index(f, &s->first, b->first, b->n);
+        for (int r = 0; r < b->n; r++)
+            s->host[r] = b->slot[r] * ring + b->pos[r] % ring;
+        write_index(f, &s->stream_row, s->host, b->n);
+    }
     for (int i = 0; i < N_ROPE; i++) {
         struct tensor cs = scratch_cut(&s->cs[i], b->n), pos = scratch_cut(&s->pos, b->n);
         RUN(f->be, rope_angles, .cs = &cs, .pos = &pos, .freq = &s->freq[i]);

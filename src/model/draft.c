@@ -39,7 +39,7 @@ static void write_block(struct forward *f, const struct draft_request *q, struct
     int n_block = f->config->draft_block, n = q->n_seq * n_block;
     int32_t id[FORWARD_MAX_OUT], slot[FORWARD_MAX_OUT], pos[FORWARD_MAX_OUT],
         out_row[FORWARD_MAX_OUT];
-    int32_t last[FORWARD_MAX_OUT], at[FORWARD_MAX_OUT], n_row[FORWARD_MAX_OUT];
+    int32_t first[FORWARD_MAX_OUT], last[FORWARD_MAX_OUT], at[FORWARD_MAX_OUT], n_row[FORWARD_MAX_OUT];
     int32_t history[FORWARD_MAX_OUT * CONFIG_MAX_NGRAM];
     for (int r = 0; r < n; r++) {
         int i = r / n_block;
@@ -47,6 +47,7 @@ static void write_block(struct forward *f, const struct draft_request *q, struct
         id[r] = at[r] ? f->config->draft_noise_id : q->anchor[i];
         slot[r] = q->slot[i];
         last[r] = q->last[i];
+        first[r] = q->first ? q->first[i] : 0;
         pos[r] = last[r] + 1 + at[r];
         n_row[r] = n_block;
         out_row[r] = r;
@@ -58,7 +59,8 @@ static void write_block(struct forward *f, const struct draft_request *q, struct
         .pos = pos,
         .history = history,
         .n_out = n,
-        .out_row = out_row};
+        .out_row = out_row,
+        .first = first};
     forward_write_batch(f, &b);
     write_values(f, &s->draft_last, last, n);
     write_values(f, &s->draft_at, at, n);

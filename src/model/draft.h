@@ -24,6 +24,7 @@ struct draft_request {
     int n_seq;             /* at most FORWARD_MAX_OUT / draft_block */
     const int32_t *slot;   /* [n_seq] */
     const int32_t *last;   /* [n_seq] position of the newest processed token */
+    const int32_t *first;  /* [n_seq] oldest position in the windows; unused unless kv.keeps_streams */
     const int32_t *anchor; /* [n_seq] token at last + 1, known but not processed */
     int n_draft;           /* how many of the block's places to fill, 1 .. draft_block */
     draft_choose_fn choose;

@@ -92,12 +92,59 @@ static void run_head(struct forward *f, int n_out)
     RUN(f->be, matmul, .y = &logits, .x = &y, .w = &w->output);
 }
 
+/* What enters the decoder, kept for a replay. */
+static void keep_streams(struct forward *f)
+{
+    struct scratch *s = &f->scratch;
+    struct tensor slot = cut(f, &s->slot), pos = cut(f, &s->pos), mix = cut(f, &s->mix[s->mix_now]);
+    struct tensor h = tensor_of(DT_F32, s->h.data, s->n, tensor_n_col(&f->kv->streams), 0, 0);
+    RUN(f->be, append, .y = &f->kv->streams, .x = &h, .slot = &slot, .at = &pos);
+    RUN(f->be, append, .y = &f->kv->mix, .x = &mix, .slot = &slot, .at = &pos);
+}
+
+static void take_streams(struct forward *f)
+{
+    struct scratch *s = &f->scratch;
+    const struct tensor *kept = &f->kv->streams, *kept_mix = &f->kv->mix;
+    int64_t n = kept->dim[0] * kept->dim[1];
+    struct tensor all = tensor_of(DT_F32, kept->data, n, kept->dim[2], 0, 0);
+    struct tensor all_mix = tensor_of(DT_F32, kept_mix->data, n, kept_mix->dim[2], 0, 0);
+    struct tensor h = tensor_of(DT_F32, s->h.data, s->n, kept->dim[2], 0, 0);
+    struct tensor row = cut(f, &s->stream_row), mix;
+    s->mix_now = 0;
+    mix = cut(f, &s->mix[0]);
+    RUN(f->be, gather, .y = &h, .w = &all, .id = &row);
+    RUN(f->be, gather, .y = &mix, .w = &all_mix, .id = &row);
+}
+
+/* All that a token of the prompt leaves behind in the decoder's far memory. */
+static void make_decoder_rows(struct forward *f)
+{
+    const struct layer_weights *w = &f->weights->layer[f->plan->decoder];
+    struct tensor x = cut(f, &f->scratch.norm);
+    if (f->plan->row[f->plan->decoder].engram >= 0)
+        engram_run(f, f->plan->decoder);
+    open_site(f, &w->hc_attn_fn, &w->hc_attn_scale, &w->hc_attn_base, &w->attn_norm);
+    compress_run(f, f->plan->decoder, &x);
+}
+
 void forward_run(struct forward *f, const struct batch *b)
 {
+    int layer = b->part == BATCH_REPLAY ? f->plan->decoder : 0;
     forward_write_batch(f, b);
-    forward_run_embedding(f);
-    for (int layer = 0; layer < f->config->n_layer; layer++)
+    if (b->part == BATCH_REPLAY)
+        take_streams(f);
+    else
+        forward_run_embedding(f);
+    for (; layer < f->config->n_layer; layer++) {
+        if (f->kv->keeps_streams && layer == f->plan->decoder && b->part != BATCH_REPLAY)
+            keep_streams(f);
+        if (b->part == BATCH_ENCODE && layer == f->plan->decoder) {
+            make_decoder_rows(f);
+            return;
+        }
         forward_run_layer(f, layer);
+    }
     if (f->keeps_taps)
         draft_append_context(f);
     if (b->n_out)

@@ -10,12 +10,18 @@
 #include "model/scratch.h"
 #include "model/weights.h"
 
+/* Bounded replay (v41 spec 14.3, optional and not exact): BATCH_ENCODE stops at the decoder's first layer, having made its
+ * compressed rows and keys; BATCH_REPLAY runs the decoder over rows that were encoded before. */
+enum batch_part { BATCH_WHOLE, BATCH_ENCODE, BATCH_REPLAY };
+
 struct batch {
     int n;
     const int32_t *id, *slot, *pos; /* [n] */
     const int32_t *history;         /* [n, engram_max_ngram - 1] ids before each row, newest first; -1 before the start */
     int n_out;
     const int32_t *out_row;         /* [n_out] ascending rows whose logits are wanted; n_out <= FORWARD_MAX_OUT */
+    const int32_t *first;           /* [n] oldest position in the windows of the decoder; unused unless kv.keeps_streams */
+    enum batch_part part;
 };
 
 struct forward {

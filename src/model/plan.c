@@ -76,6 +76,18 @@ static int make_row(struct layer_plan *row, int layer, const struct model_config
     return 0;
 }
 
+/* Everything from the last source of rows on, if that one pools nothing and no tap is taken before. */
+static int decoder_of(const struct plan *p, const struct model_config *c)
+{
+    int first = c->has_shared_sources ? last_source(c->is_kv_source, c->n_layer - 1) : -1;
+    if (first < 0 || p->row[first].has_gate)
+        return -1;
+    for (int layer = 0; layer < c->n_layer; layer++)
+        if (layer < first ? p->row[layer].tap >= 0 : p->row[layer].kv_owner != first)
+            return -1;
+    return first;
+}
+
 int plan_make(struct plan *p, const struct model_config *c, struct err *e)
 {
     *p = (struct plan){.n_layer = c->n_layer, .n_stage = c->n_stage};
@@ -87,6 +99,7 @@ int plan_make(struct plan *p, const struct model_config *c, struct err *e)
         *row = (struct layer_plan){
             .kv_owner = -1, .topk_owner = -1, .engram = -1, .tap = -1, .rope = ROPE_PLAIN};
     }
+    p->decoder = decoder_of(p, c);
     return 0;
 }
 

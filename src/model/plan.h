@@ -25,6 +25,8 @@ struct layer_plan {
 /* One row per layer, then one per draft stage. */
 struct plan {
     int n_layer, n_stage;
+    int decoder; /* first of the layers whose only far memory is this layer's own input, so that bounded replay may leave
+                    most of the prompt out of them; -1: none. v41 spec 2.1 */
     struct layer_plan row[CONFIG_MAX_LAYER + CONFIG_MAX_STAGE];
 };
 int plan_make(struct plan *p, const struct model_config *c, struct err *e);

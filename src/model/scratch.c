@@ -93,6 +93,10 @@ static void place_batch(struct scratch *s, struct layout *l, const struct model_
     struct tensor *index[] = {&s->id, &s->slot, &s->pos, &s->out_row};
     for (size_t i = 0; i < sizeof index / sizeof *index; i++)
         *index[i] = layout_place(l, DT_I32, s->n_row, 0, 0, 0);
+    if (s->has_replay) {
+        s->first = layout_place(l, DT_I32, s->n_row, 0, 0, 0);
+        s->stream_row = layout_place(l, DT_I32, s->n_row, 0, 0, 0);
+    }
     for (int i = 0; i < N_ROPE; i++) {
         s->cs[i] = layout_place(l, DT_F32, s->n_row, c->rope_dim / 2, 2, 0);
         s->freq[i] = layout_place(l, DT_F32, c->rope_dim / 2, 0, 0, 0);

@@ -19,6 +19,7 @@ struct closing {
 struct scratch {
     int n_row; /* largest batch */
     int n_slot;
+    int has_replay;
     int n;     /* rows of the batch under way; all views below are cut to it */
     /* streams */
     struct tensor h;               /* [n, S, D] */
@@ -41,6 +42,7 @@ struct scratch {
     struct tensor markov, bias, confidence_in, confidence; /* [m, rank], [m, n_vocab], [m, D + rank], [m, 1] */
     /* per batch */
     struct tensor id, slot, pos, out_row, cs[N_ROPE];
+    struct tensor first, stream_row; /* I32 [n] oldest position that decoder windows hold; row of kv.streams; for replay only */
     struct closing closing[FORWARD_MAX_RATIO];
     int n_closing;
     struct tensor head_x, logits;  /* [n_out, D], [n_out, n_vocab] */

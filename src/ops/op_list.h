@@ -141,7 +141,7 @@
     I(op, block_size, "") F(op, scale)
 
 /* One softmax over compressed rows (ascending), then window rows last[r]-window+1 .. last[r] (oldest first, not below
- * 0), with a sink in the denominator only; keys are values.
+ * first[r], or 0 without it), with a sink in the denominator only; keys are values.
  *   s_k = scale (q[r,h,:] . key_k)    m = max(max_k s_k, sink[h])
  *   o = sum_k e^(s_k - m) key_k / (sum_k e^(s_k - m) + e^(sink[h] - m))
  * Dots are lane sums; so is the sum of the e over k in that joint order, the sink added last; the numerator is fused, k
@@ -150,8 +150,8 @@
 #define OP_FIELDS_attend(op, T, F, I)                                                              \
     T(op, OUT, F32, o, "n h d") T(op, IN, F32, q, "n h d") T(op, IN, CACHE, ring, "S R d")         \
     T(op, IN, I32, slot, "n") T(op, IN, I32, last, "n") T(op, OPT, CACHE, comp, "S c d")           \
-    T(op, OPT, I32, rows, "n k") T(op, OPT, I32, n_row, "n") T(op, IN, WEIGHT, sink, "h")          \
-    I(op, window, "") F(op, scale)
+    T(op, OPT, I32, rows, "n k") T(op, OPT, I32, n_row, "n") T(op, OPT, I32, first, "n")           \
+    T(op, IN, WEIGHT, sink, "h") I(op, window, "") F(op, scale)
 
 /* p = sqrt(softplus(logits)); the k largest of p + bias, ties to the lower index, in descending order of p + bias;
  * weight = scale p / (sum of the k p + 1e-20)                                     (v4 spec 6, v41 spec 8) */

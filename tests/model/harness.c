@@ -120,7 +120,13 @@ void harness_run(struct harness *h, const struct harness_row *rows, int n, float
     assert_true(n <= h->n_chunk && (!logits || n <= FORWARD_MAX_OUT));
     for (int r = 0; r < n; r++)
         fill_row(h, &b, r, &rows[r]);
-    struct batch batch = {n, b.id, b.slot, b.pos, b.history, logits ? n : 0, b.out_row};
+    struct batch batch = {.n = n,
+        .id = b.id,
+        .slot = b.slot,
+        .pos = b.pos,
+        .history = b.history,
+        .n_out = logits ? n : 0,
+        .out_row = b.out_row};
     h->be->kind->begin(h->be, 0);
     forward_run(&h->forward, &batch);
     if (backend_end(h->be, &e))

@@ -59,6 +59,8 @@ static int64_t vector_entry(const struct op_case *c, const char *name, int64_t i
         return up_to(min_size(c, 'c', 't'), i, rng);
     if (!strcmp(name, "last"))
         return i == 1 ? -1 : i == 2 ? 1 : (int64_t)rng_below(rng, (uint64_t)(3 * c->size['R']));
+    if (!strcmp(name, "first"))
+        return (int64_t)rng_below(rng, (uint64_t)(2 * c->size['R']));
     if (!strcmp(name, "n_row"))
         return i == 1 ? 0
                       : up_to(is_given(c, "rows") ? min_size(c, 'k', 'c') : c->size['c'], i, rng);

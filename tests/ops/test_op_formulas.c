@@ -82,7 +82,8 @@ static void list_keys(const struct op_attend *a, int64_t r, struct joint *k)
 {
     int64_t slot = int_at(a->slot, 0, r), last = int_at(a->last, 0, r);
     k->n = 0;
-    for (int64_t p = last; p >= 0 && p > last - a->window; p--) {
+    int64_t first = a->first ? int_at(a->first, 0, r) : 0;
+    for (int64_t p = last; p >= first && p > last - a->window; p--) {
         k->cache[k->n] = a->ring;
         k->row[k->n++] = slot * a->ring->dim[1] + p % a->ring->dim[1];
     }
@@ -200,7 +201,7 @@ static const struct {
     {OP_matmul, "n=3 O=5 I=512 w:Q4_K", judge_matmul, 2e-7},
     {OP_matmul, "n=2 O=5 I=75", judge_matmul, 2e-7},
     {OP_attend, "n=3 h=2 d=40 S=2 R=24 c=30 k=10 window=16 scale=0.2", judge_attend, 2e-6},
-    {OP_attend, "n=4 h=2 d=33 S=1 R=9 c=30 window=8 scale=0.2 -rows", judge_attend, 2e-6},
+    {OP_attend, "n=4 h=2 d=33 S=1 R=9 c=30 window=8 scale=0.2 -rows -first", judge_attend, 2e-6},
     {OP_attend, "n=3 h=1 d=20 S=1 R=9 window=8 scale=0.2 -comp -rows -n_row", judge_attend, 2e-6},
     {OP_pool, "m=3 d=20 w=20 S=2 R=140 ratio=128 overlap=0", judge_pool, 2e-6},
     {OP_pool, "m=4 d=20 w=40 S=2 R=9 ratio=4 overlap=1", judge_pool, 2e-6},

@@ -27,11 +27,12 @@ def _project(x, wq_a, q_norm, wq_b, wkv, kv_norm, cos, sin, cfg, sims):
 
 
 @hot
-def attend(q, kv, rows, visible, sink, first, window, want_mass):
+def attend(q, kv, rows, visible, sink, first, window, want_mass, begin=0):
     """Joint attention.
 
     q [B,T,H,hd]; kv [B,T,hd]; rows [B,R,hd] and visible [B,T,R] (bool) or None; first [B,T/window]: the block starts a
     document. Window rows are taken block by block: a block of `window` queries needs its own block and the one before.
+    No window row before `begin` is seen (bounded replay, V4.1 section 14.3).
     Returns o [B,T,H,hd] and, if wanted, each query's attention mass on every row, summed over heads [B,T,R].
     """
     B, T, H, hd = q.shape
@@ -46,6 +47,9 @@ def attend(q, kv, rows, visible, sink, first, window, want_mass):
     j = torch.arange(2 * window, device=q.device)[None, :]
     inside = (j > i) & (j <= i + window)                                         # pos_q - pos_k in [0, window)
     inside = inside & ((j >= window) | ~first[:, :, None, None])                 # [B, nb, W, 2W]
+    if begin:
+        key = torch.arange(n_block, device=q.device)[:, None, None] * window + j - window
+        inside = inside & (key >= begin)
     near = near.masked_fill(~inside[:, :, :, None, :], -1e30)
     top = torch.maximum(near.detach().amax(-1), sink.detach())                   # [B, nb, W, H]
     far = None

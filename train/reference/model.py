@@ -23,6 +23,7 @@ class Run:
     index_loss: bool = False       # collect the indexers' matching losses
     index_stride: int = 1          # ... on every n-th query only
     recompute: bool = False        # save memory: recompute attention in the backward pass
+    replay_from: int = 0           # V4.1: windows of the decoder half begin at this token (rows before it mean nothing)
     keep: dict = None              # if a dict: per-layer caches for generation are stored here
     # filled by the forward pass
     losses: list = field(default_factory=list)
@@ -162,10 +163,11 @@ def attention_layer(p, cfg, batch, x, layer, sel, run):
         mask = sel.mask if cfg.is_v41 or ratio == 4 else batch.visible(ratio)
     if run.keep is not None:
         run.keep[layer] = dict(x=x.view(B, T, -1), kv=kv.view(B, T, -1), rows=sel.rows.get(layer), keys=sel.keys.get(layer))
+    begin = run.replay_from if cfg.is_v41 and layer >= cfg.candidate_source_layer_id else 0
     learning = rows is not None and sel.learn is not None and (cfg.is_v41 or ratio == 4)
     o, mass = run.maybe_recompute(
         attention.attend, q.view(B, T, *q.shape[1:]), kv.view(B, T, -1), rows, mask, p["attn_sink"], batch.first_block,
-        cfg.sliding_window, learning)
+        cfg.sliding_window, learning, begin)
     if learning:
         mass = mass[:, run.index_stride // 2::run.index_stride]
         sel.mass = mass if sel.mass is None else sel.mass + mass

@@ -27,7 +27,8 @@ struct key_list {
 
 static int list_keys(struct backend *be, const struct op_attend *a, int64_t r, struct key_list *k)
 {
-    int64_t last = ref_ints(a->last, 0)[r], n_window = last + 1 < a->window ? last + 1 : a->window;
+    int64_t last = ref_ints(a->last, 0)[r], n = last + 1 - (a->first ? ref_ints(a->first, 0)[r] : 0);
+    int64_t n_window = n < a->window ? n : a->window;
     *k = (struct key_list){
         .a = a, .slot = ref_ints(a->slot, 0)[r], .n_window = n_window > 0 ? n_window : 0};
     k->first_window = last - k->n_window + 1;

@@ -10,9 +10,9 @@ struct keys {
     float *score;
 };
 
-static int64_t count_window(const struct op_attend *a, int32_t last)
+static int64_t count_window(const struct op_attend *a, int64_t r, int32_t last)
 {
-    int64_t n = (int64_t)last + 1;
+    int64_t n = (int64_t)last + 1 - (a->first ? ref_ints(a->first, 0)[r] : 0);
     return n < 0 ? 0 : n < a->window ? n : a->window;
 }
 
@@ -26,7 +26,7 @@ static int collect_keys(struct backend *be, const struct op_attend *a, int64_t r
 {
     int64_t slot = ref_ints(a->slot, 0)[r], last = ref_ints(a->last, 0)[r];
     int64_t n_comp = a->comp ? ref_ints(a->n_row, 0)[r] : 0,
-            n_window = count_window(a, (int32_t)last);
+            n_window = count_window(a, r, (int32_t)last);
     if (ref_refuse_index(be, "attend: slot", slot, a->ring->dim[0]) ||
         (a->comp && ref_refuse_index(be, "attend: compressed rows", n_comp, a->comp->dim[1] + 1)) ||
         (a->rows && ref_refuse_index(be, "attend: chosen rows", n_comp, a->rows->dim[1] + 1)))
