@@ -63,7 +63,9 @@ struct hadal_engine_info {
 };
 void hadal_engine_info(const hadal_engine *engine, struct hadal_engine_info *info);
 const struct tokenizer *hadal_engine_tokenizer(const hadal_engine *engine);
-/* Makes running work return -1 with ERR_CANCELLED at the next row chunk; sessions stay sound. Cleared by the next call. */
+/* Makes the call under way return -1 with ERR_CANCELLED at its next chunk of rows; when none is, nothing happens. A
+ * session that was being synced or appended to keeps what was computed, one that was generating is as before the call
+ * and goes on with the same text. */
 void hadal_engine_cancel(hadal_engine *engine);
 
 /* Describes a model without running it, line by line: config, plan row of every layer, tensors, formats, sizes, and what a
@@ -123,12 +125,30 @@ enum { HADAL_NEXT_MAX = 17, HADAL_DRAFT_PLACES = 16 };
 int hadal_session_next(hadal_session *session, const struct hadal_sampling *sampling, int n_draft, int32_t *ids, int *n,
     struct err *e);
 
+/* The same for several sessions of one engine in one batch: a turn of each. Every sequence gets the tokens and bits that
+ * it would get alone. */
+struct hadal_turn {
+    hadal_session *session;
+    const struct hadal_sampling *sampling;
+    int n_draft;             /* as for hadal_session_next; the steps of several share the rows of a batch */
+    const int32_t *expected; /* tokens that the caller expects next, as a grammar may know; checked like all proposals */
+    int n_expected;          /* 0: none */
+    int32_t ids[HADAL_NEXT_MAX]; /* out */
+    int n;                       /* out, at least 1 */
+};
+int hadal_engine_next(hadal_engine *engine, struct hadal_turn *turns, int n, struct err *e);
+
+enum { HADAL_DRAFT_WINDOW = 256 };
 struct hadal_draft_stats {
     uint64_t n_cycle, n_token, n_row; /* calls, tokens they gave, rows they computed */
     uint64_t n_proposed[HADAL_DRAFT_PLACES], n_accepted[HADAL_DRAFT_PLACES]; /* by place in the block */
     uint64_t n_copied, n_copied_accepted; /* of those, the ones that earlier text proposed, not the draft stages */
+    uint64_t n_expected, n_expected_accepted; /* and the ones that the caller expected */
     double seconds;                       /* of all calls */
-    double step_seconds;                  /* of one plain step, as measured; 0: none was made */
+    double step_seconds;                  /* of one plain step, as measured or estimated; 0: nothing ran yet */
+    double saved_seconds;                 /* against plain steps; negative: lost */
+    uint64_t n_window;                    /* windows of HADAL_DRAFT_WINDOW tokens so far ... */
+    double least_saved, latest_saved;     /* ... and the share of a plain step's time saved in them */
 };
 void hadal_session_draft_stats(const hadal_session *session, struct hadal_draft_stats *stats);
 

@@ -48,13 +48,27 @@ static void note_places(const struct hadal_draft_stats *d, struct terminal *t)
     buf_free(&line);
 }
 
+static void note_saved(double share_saved, const char *what, struct buf *line)
+{
+    buf_print(line, "%s%.1f%% %s", what, 100 * (share_saved < 0 ? -share_saved : share_saved),
+        share_saved < 0 ? "lost" : "saved");
+}
+
 static void note_time(const struct hadal_draft_stats *d, struct terminal *t)
 {
-    double plain = d->step_seconds * (double)d->n_token;
-    if (plain > 0.0 && d->n_row > d->n_cycle)
-        terminal_note(t, "time %.2f s; one token at a time about %.2f s: %.0f%% %s", d->seconds,
-            plain, 100 * (d->seconds < plain ? 1 - d->seconds / plain : d->seconds / plain - 1),
-            d->seconds < plain ? "saved" : "lost");
+    struct buf line = {0};
+    if (d->n_row == d->n_cycle && d->saved_seconds == 0.0)
+        return;
+    buf_print(&line, "time %.2f s, ", d->seconds);
+    note_saved(d->saved_seconds / (d->seconds + d->saved_seconds), "", &line);
+    if (d->n_window) {
+        buf_print(&line, "; of %llu stretches of %d tokens ", (unsigned long long)d->n_window,
+            HADAL_DRAFT_WINDOW);
+        note_saved(d->least_saved, "at worst ", &line);
+    }
+    if (!line.is_broken)
+        terminal_note(t, "%s", line.data);
+    buf_free(&line);
 }
 
 void draft_report(const hadal_session *session, struct terminal *t)
@@ -70,5 +84,8 @@ void draft_report(const hadal_session *session, struct terminal *t)
     if (d.n_copied)
         terminal_note(t, "of these, earlier text proposed %llu and %.0f%% were kept",
             (unsigned long long)d.n_copied, 100 * share(d.n_copied_accepted, d.n_copied));
+    if (d.n_expected)
+        terminal_note(t, "what had to follow was proposed %llu times and %.0f%% were kept",
+            (unsigned long long)d.n_expected, 100 * share(d.n_expected_accepted, d.n_expected));
     note_time(&d, t);
 }

@@ -78,7 +78,7 @@ static void describe_totals(struct report *r, const struct model_file_info *info
                 (unsigned long long)r->bytes_by_type[i]);
     engine_plan(info->config, info->plan, n_context, 256, &plan);
     say(r, "weights     %d tensors, %llu bytes", r->n_tensor, (unsigned long long)info->weight_bytes);
-    say(r, "session     %llu bytes for %d tokens of context", (unsigned long long)plan.session_bytes, n_context);
+    say(r, "session     %llu bytes for %d tokens of context", (unsigned long long)(plan.session_bytes + plan.copies_bytes), n_context);
     say(r, "scratch     %llu bytes for chunks of 256 rows", (unsigned long long)plan.scratch_bytes);
 }
 

@@ -26,9 +26,11 @@ static int slack_rows(int n_chunk)
 
 void engine_plan(const struct model_config *c, const struct plan *p, int n_context, int n_chunk, struct engine_plan *out)
 {
-    struct kv_state kv = {.n_slot = 1, .n_context = n_context, .slack = slack_rows(n_chunk)};
+    struct kv_state kv = {.n_slot = 1, .n_context = n_context, .slack = slack_rows(n_chunk),
+        .keeps_taps = c->n_stage > 0};
     struct scratch s = {.n_row = n_chunk, .n_slot = 1};
     measure(&kv, &s, c, p, out);
+    out->copies_bytes = suffix_bytes(n_context);
 }
 
 static int fill_options(hadal_engine *g, struct err *e)
@@ -54,9 +56,14 @@ static int fill_options(hadal_engine *g, struct err *e)
     return 0;
 }
 
+static uint64_t copies_bytes(const hadal_engine *g)
+{
+    return g->options.has_no_copies ? 0 : suffix_bytes(g->options.n_context);
+}
+
 static int check_memory(const hadal_engine *g, const struct engine_plan *plan, struct err *e)
 {
-    uint64_t physical = memory_physical(), kv = plan->session_bytes * (uint64_t)g->options.n_session;
+    uint64_t physical = memory_physical(), kv = (plan->session_bytes + plan->copies_bytes) * (uint64_t)g->options.n_session;
     uint64_t need = kv + plan->scratch_bytes + g->model.weight_bytes;
     if (!physical || need <= physical)
         return 0;
@@ -73,11 +80,13 @@ static int allocate(hadal_engine *g, struct err *e)
     struct scratch *s = &g->forward.scratch;
     struct engine_plan plan;
     g->kv = (struct kv_state){.n_slot = g->options.n_session, .n_context = g->options.n_context,
-        .slack = slack_rows(g->options.n_chunk), .keeps_streams = g->options.has_bounded_replay};
+        .slack = slack_rows(g->options.n_chunk), .keeps_streams = g->options.has_bounded_replay,
+        .keeps_taps = c->n_stage > 0 && !g->options.has_no_drafts};
     s->n_row = g->options.n_chunk;
     s->n_slot = g->options.n_session;
     s->has_replay = g->options.has_bounded_replay;
     measure(&g->kv, s, c, g->model.plan, &plan);
+    plan.copies_bytes = copies_bytes(g);
     if (check_memory(g, &plan, e))
         return -1;
     if (kind->buffer_new(g->be, &g->kv_memory, plan.session_bytes * (uint64_t)g->kv.n_slot + 64, e) ||
@@ -134,8 +143,7 @@ static int open_backend(hadal_engine *g, struct err *e)
     if (backend_open(&g->be, g->options.backend ? g->options.backend : "cpu", &o, e))
         return -1;
     g->forward = (struct forward){.be = g->be, .config = g->model.config, .plan = g->model.plan,
-        .weights = g->model.weights, .kv = &g->kv, .skips_kv_rounding = g->options.skips_kv_rounding,
-        .keeps_taps = g->model.config->n_stage > 0 && !g->options.has_no_drafts};
+        .weights = g->model.weights, .kv = &g->kv, .skips_kv_rounding = g->options.skips_kv_rounding};
     return 0;
 }
 
@@ -181,7 +189,7 @@ void hadal_engine_info(const hadal_engine *engine, struct hadal_engine_info *inf
         .n_context = engine->options.n_context, .n_vocab = c->n_vocab, .n_layer = c->n_layer, .bos_id = c->bos_id,
         .eos_id = c->eos_id, .pad_id = c->pad_id, .n_draft = c->n_stage ? c->draft_block : 0,
         .weight_bytes = engine->model.weight_bytes,
-        .session_bytes = engine->kv_memory.n_byte / (uint64_t)engine->options.n_session,
+        .session_bytes = engine->kv_memory.n_byte / (uint64_t)engine->options.n_session + copies_bytes(engine),
         .scratch_bytes = engine->scratch_memory.n_byte, .temperature = c->temperature, .top_p = c->top_p,
         .min_p = c->min_p, .top_k = c->top_k};
 }
@@ -194,6 +202,11 @@ const struct tokenizer *hadal_engine_tokenizer(const hadal_engine *engine)
 void hadal_engine_cancel(hadal_engine *engine)
 {
     atomic_store(&engine->is_cancelled, 1);
+}
+
+void engine_start(hadal_engine *g)
+{
+    atomic_store(&g->is_cancelled, 0);
 }
 
 void engine_add_row(hadal_engine *g, int r, const hadal_session *session, int pos)
@@ -209,7 +222,7 @@ void engine_add_row(hadal_engine *g, int r, const hadal_session *session, int po
 
 int engine_run(hadal_engine *g, int n, int n_out, enum batch_part part, struct err *e)
 {
-    if (atomic_exchange(&g->is_cancelled, 0))
+    if (atomic_load(&g->is_cancelled))
         return err_set(e, ERR_CANCELLED, "stopped");
     struct batch b = {.n = n, .id = g->batch.id, .slot = g->batch.slot, .pos = g->batch.pos, .history = g->batch.history,
         .n_out = n_out, .out_row = g->batch.out_row, .first = g->batch.first, .part = part};

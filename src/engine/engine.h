@@ -25,6 +25,8 @@ struct hadal_engine {
     struct {              /* a batch under construction, each [n_chunk] */
         int32_t *id, *slot, *pos, *history, *out_row, *first;
     } batch;
+    struct step_time check_time, head_time; /* of steps by rows; of the vocabulary's part of a
+                                               drafting pass, by sequences */
     atomic_int is_cancelled;
 };
 
@@ -40,24 +42,33 @@ struct hadal_session {
     int32_t *ids;  /* [n_context] */
     float *logits; /* [n_vocab] */
     int has_logits;
-    float *draft_logits, *check_logits; /* [n_vocab], [DRAFT_MAX_ROWS, n_vocab] */
+    float *next_logits; /* [n_vocab] of a step under way */
+    int n_staged;       /* rows before it, back to the window's end, are in the draft stages' rings */
     struct draft_policy policy;
+    float expected_share; /* of what callers expect, how much comes true */
+    struct {
+        int n_token;
+        double saved, plain; /* seconds */
+    } window;
     struct copies copies; /* unused with has_no_copies */
     struct hadal_draft_stats stats;
 };
 
 struct engine_plan {
-    uint64_t session_bytes; /* of one sequence */
+    uint64_t session_bytes; /* of one sequence, in the backend's memory */
+    uint64_t copies_bytes;  /* of one sequence, to find copies; 0 when they are off */
     uint64_t scratch_bytes;
 };
 /* Measures without allocating. */
 void engine_plan(const struct model_config *c, const struct plan *p, int n_context, int n_chunk, struct engine_plan *out);
-/* Takes back the newest tokens, at most KV_UNDO_ROWS, that hadal_session_append has just checked. */
-void session_undo(hadal_session *session, int length);
 /* Rows of the batch under construction; then runs it. Row r's logits are wanted when out_row lists r. */
 void engine_add_row(hadal_engine *engine, int r, const hadal_session *session, int pos);
+/* A call begins that may take long: cancellations from before mean nothing to it. */
+void engine_start(hadal_engine *engine);
 int engine_run(hadal_engine *engine, int n, int n_out, enum batch_part part, struct err *e);
 /* Logits of output row i of the last engine_run. */
 int engine_read_logits(hadal_engine *engine, int i, float *logits, struct err *e);
+/* Rows [0, end) may be in the state from now on. */
+void session_note_rows(hadal_session *session, int end);
 
 #endif

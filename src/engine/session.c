@@ -21,14 +21,14 @@ int hadal_session_open(hadal_session **session, hadal_engine *engine, struct err
     hadal_session *s = ARENA_NEW(&arena, hadal_session, 1);
     int32_t *ids = s ? ARENA_NEW(&arena, int32_t, (size_t)engine->options.n_context) : NULL;
     size_t n_vocab = (size_t)engine->model.config->n_vocab;
-    float *logits = ids ? ARENA_NEW(&arena, float, n_vocab * (2 + DRAFT_MAX_ROWS)) : NULL;
+    float *logits = ids ? ARENA_NEW(&arena, float, 2 * n_vocab) : NULL;
     struct copies copies = {.is_stale = 0};
     if (!logits || (!engine->options.has_no_copies && copies_open(&copies, &arena, engine->options.n_context))) {
         arena_free(&arena);
         return err_set(e, ERR_MEMORY, "no memory for a session of %d tokens", engine->options.n_context);
     }
     *s = (hadal_session){.engine = engine, .arena = arena, .slot = slot, .ids = ids, .logits = logits,
-        .draft_logits = logits + n_vocab, .check_logits = logits + 2 * n_vocab, .copies = copies};
+        .next_logits = logits + n_vocab, .copies = copies, .policy = draft_policy_start(), .expected_share = 0.9f};
     engine->slot[slot] = s;
     *session = s;
     return 0;
@@ -65,11 +65,10 @@ static int check_ids(const hadal_session *s, const int32_t *ids, int n, int tota
     return 0;
 }
 
-static void note_rows(hadal_session *s, int n_valid)
+void session_note_rows(hadal_session *s, int end)
 {
-    s->n_valid = n_valid;
-    if (s->high < n_valid)
-        s->high = n_valid;
+    if (s->high < end)
+        s->high = end;
 }
 
 /* Rows [first, first + n) of a sequence; the logits of the last n_out of them are wanted. */
@@ -82,6 +81,7 @@ static int run_rows(hadal_session *s, struct span at, float *logits, struct err 
 {
     hadal_engine *g = s->engine;
     int n_vocab = g->model.config->n_vocab;
+    session_note_rows(s, at.first + at.n);
     for (int r = 0; r < at.n; r++)
         engine_add_row(g, r, s, at.first + r);
     for (int i = 0; i < at.n_out; i++)
@@ -115,7 +115,7 @@ static int read_exactly(hadal_session *s, int end, float *last, struct err *e)
         int n_out = last && s->n_valid + n == end;
         if (run_rows(s, (struct span){s->n_valid, n, n_out, BATCH_WHOLE}, last, e))
             return -1;
-        note_rows(s, s->n_valid + n);
+        s->n_valid += n;
         tell_progress(s, first, end);
     }
     return 0;
@@ -130,10 +130,11 @@ static int read_by_replay(hadal_session *s, int end, float *last, struct err *e)
         int n = smaller(end - s->n_valid, n_chunk);
         if (run_rows(s, (struct span){s->n_valid, n, 0, BATCH_ENCODE}, NULL, e))
             return -1;
-        note_rows(s, s->n_valid + n);
+        s->n_valid += n;
         tell_progress(s, first, end);
     }
     s->is_cut = 1; /* until the windows are complete */
+    s->n_staged = 0;
     s->first = end > window ? end - window : 0;
     for (int at = s->first; at < end;) {
         int n = smaller(end - at, n_chunk);
@@ -168,20 +169,13 @@ static int catch_up(hadal_session *s, int n_out, float *all, struct err *e)
         float *to = all + (int64_t)(s->n_valid - first_out) * n_vocab;
         if (run_rows(s, (struct span){s->n_valid, n, n, BATCH_WHOLE}, to, e))
             return -1;
-        note_rows(s, s->n_valid + n);
+        s->n_valid += n;
         tell_progress(s, first_out, s->n);
     }
     if (all && n_out)
         memcpy(s->logits, all + (int64_t)(n_out - 1) * n_vocab, (size_t)n_vocab * sizeof *all);
     s->has_logits = 1;
     return 0;
-}
-
-void session_undo(hadal_session *s, int length)
-{
-    s->n = s->n_valid = length;
-    s->has_logits = 0;
-    copies_cut(&s->copies, length);
 }
 
 int hadal_session_rewind(hadal_session *s, int length, struct err *e)
@@ -195,6 +189,8 @@ int hadal_session_rewind(hadal_session *s, int length, struct err *e)
     s->has_logits = 0;
     s->is_cut = g->options.has_bounded_replay;
     copies_cut(&s->copies, length);
+    if (length < s->n_staged)
+        s->n_staged = 0;
     if (s->n_valid <= length)
         return 0;
     if (kv_can_rewind(&g->kv, g->model.config, g->model.plan, s->high, length)) {
@@ -205,7 +201,7 @@ int hadal_session_rewind(hadal_session *s, int length, struct err *e)
     return 0;
 }
 
-int hadal_session_append(hadal_session *s, const int32_t *ids, int n, float *logits_all, struct err *e)
+static int append(hadal_session *s, const int32_t *ids, int n, float *logits_all, struct err *e)
 {
     if (check_ids(s, ids, n, s->n + n, e))
         return -1;
@@ -221,9 +217,16 @@ int hadal_session_append(hadal_session *s, const int32_t *ids, int n, float *log
     return -1;
 }
 
+int hadal_session_append(hadal_session *s, const int32_t *ids, int n, float *logits_all, struct err *e)
+{
+    engine_start(s->engine);
+    return append(s, ids, n, logits_all, e);
+}
+
 int hadal_session_sync(hadal_session *s, const int32_t *ids, int n, struct hadal_sync_result *result, struct err *e)
 {
     double start = clock_seconds();
+    engine_start(s->engine);
     if (n < 1)
         return err_set(e, ERR_ARGUMENT, "a sequence needs at least one token");
     if (check_ids(s, ids, n, n, e))
@@ -234,7 +237,7 @@ int hadal_session_sync(hadal_session *s, const int32_t *ids, int n, struct hadal
     if (hadal_session_rewind(s, n_common, e))
         return -1;
     int n_kept = s->n_valid;
-    if (hadal_session_append(s, ids + n_common, n - n_common, NULL, e))
+    if (append(s, ids + n_common, n - n_common, NULL, e))
         return -1;
     if (result)
         *result = (struct hadal_sync_result){n_kept, n - n_kept, clock_seconds() - start};
@@ -261,6 +264,7 @@ static int check_step(hadal_engine *g, hadal_session *const *sessions, const int
 
 int hadal_engine_step(hadal_engine *g, hadal_session *const *sessions, const int32_t *ids, int n, struct err *e)
 {
+    engine_start(g);
     if (check_step(g, sessions, ids, n, e))
         return -1;
     for (int i = 0; i < n; i++) {
@@ -268,13 +272,14 @@ int hadal_engine_step(hadal_engine *g, hadal_session *const *sessions, const int
         s->ids[s->n] = ids[i];
         engine_add_row(g, i, s, s->n);
         g->batch.out_row[i] = i;
+        session_note_rows(s, s->n + 1);
     }
     if (engine_run(g, n, n, BATCH_WHOLE, e))
         return -1;
     for (int i = 0; i < n; i++) {
         if (engine_read_logits(g, i, sessions[i]->logits, e))
             return -1;
-        note_rows(sessions[i], ++sessions[i]->n);
+        sessions[i]->n_valid = ++sessions[i]->n;
         sessions[i]->has_logits = 1;
     }
     return 0;

@@ -7,11 +7,24 @@
 
 enum { NONE = 0, ROOT = 1 };
 
+static uint32_t n_bucket_for(int n_max)
+{
+    uint32_t n = 16;
+    while (n < 2 * (uint32_t)n_max)
+        n *= 2;
+    return n;
+}
+
+uint64_t suffix_bytes(int n_max)
+{
+    uint64_t n = (uint64_t)n_max;
+    return (2 * n + 2) * sizeof(struct suffix_state) + (3 * n + 2) * sizeof(struct suffix_edge) +
+           n_bucket_for(n_max) * sizeof(int32_t);
+}
+
 int suffix_open(struct suffix *x, struct arena *a, int n_max)
 {
-    uint32_t n_bucket = 16;
-    while (n_bucket < 2 * (uint32_t)n_max)
-        n_bucket *= 2;
+    uint32_t n_bucket = n_bucket_for(n_max);
     *x = (struct suffix){.n_max = n_max, .bucket_mask = n_bucket - 1};
     x->state = ARENA_NEW(a, struct suffix_state, 2 * (size_t)n_max + 2);
     x->edge = ARENA_NEW(a, struct suffix_edge, 3 * (size_t)n_max + 2);

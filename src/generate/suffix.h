@@ -38,6 +38,8 @@ struct suffix {
 
 /* An empty sequence with room for n_max tokens. -1: no memory. */
 int suffix_open(struct suffix *x, struct arena *a, int n_max);
+/* What suffix_open takes. */
+uint64_t suffix_bytes(int n_max);
 void suffix_clear(struct suffix *x);
 /* At most n_max tokens. */
 void suffix_push(struct suffix *x, int32_t token);

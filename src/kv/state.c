@@ -22,9 +22,12 @@ static void place_owner(struct kv_layer *l, struct layout *at, const struct kv_s
 
 void kv_place(struct kv_state *kv, struct layout *l, const struct model_config *c, const struct plan *p)
 {
-    for (int i = 0; i < p->n_layer + p->n_stage; i++) {
+    int64_t ring_rows = c->window + kv->slack;
+    if (kv->keeps_taps)
+        kv->taps = layout_place(l, DT_F32, kv->n_slot, ring_rows, (int64_t)c->n_tap * c->hidden, 0);
+    for (int i = 0; i < p->n_layer + (kv->keeps_taps ? p->n_stage : 0); i++) {
         kv->layer[i] = (struct kv_layer){0};
-        kv->layer[i].ring = layout_place(l, DT_F32, kv->n_slot, c->window + kv->slack, c->head_dim, 0);
+        kv->layer[i].ring = layout_place(l, DT_F32, kv->n_slot, ring_rows, c->head_dim, 0);
         if (p->row[i].ratio && p->row[i].kv_owner == i)
             place_owner(&kv->layer[i], l, kv, c, &p->row[i]);
     }

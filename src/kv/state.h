@@ -4,6 +4,7 @@
  *   group    [slot, group_rows, w]   unpooled compressor rows of token t at t mod group_rows
  *   rows     [slot, cap, d]          compressed row j = tokens j ratio .. j ratio + ratio - 1, written when they close
  *   keys     [slot, cap, d_index]    index key of compressed row j
+ *   taps     [slot, ring_rows, taps]  tapped streams of token t, of which the draft stages' rings are made when drafts are wanted
  *   streams  [slot, ring_rows, S d]   input of the decoder's first layer, and mix [.., S], for bounded replay only
  *
  *      ... | x x x x x x x x | s s s s |      x: window of the newest token   s: slack, rows that were undone or are
@@ -30,6 +31,8 @@ struct kv_layer {
 
 struct kv_state {
     int n_slot, n_context, slack;
+    int keeps_taps;    /* 0: no draft will be asked for, and nothing of the draft stages is kept */
+    struct tensor taps;
     int keeps_streams; /* for bounded replay, v41 spec 14.3 */
     struct tensor streams, mix;
     struct kv_layer layer[CONFIG_MAX_LAYER + CONFIG_MAX_STAGE];

@@ -10,7 +10,18 @@ static void write_values(struct forward *f, const struct tensor *t, const int32_
         backend_fail(f->be, e.code, "%s", e.text);
 }
 
-void draft_append_context(struct forward *f)
+void draft_keep_taps(struct forward *f)
+{
+    struct scratch *s = &f->scratch;
+    struct tensor taps = scratch_cut(&s->taps, s->n), slot = scratch_cut(&s->slot, s->n),
+                  pos = scratch_cut(&s->pos, s->n);
+    RUN(f->be, append, .y = &f->kv->taps, .x = &taps, .slot = &slot, .at = &pos);
+}
+
+/* ---- The stages' own rings ---- */
+
+/* Rows of every stage from scratch.taps [n], at scratch.slot and scratch.pos. */
+static void append_context(struct forward *f)
 {
     const struct model_config *c = f->config;
     const struct draft_weights *w = &f->weights->draft;
@@ -20,6 +31,7 @@ void draft_append_context(struct forward *f)
     struct tensor head = tensor_of(DT_F32, kv.data, s->n, 1, c->head_dim, 0),
                   cs = scratch_cut(&s->cs[ROPE_PLAIN], s->n);
     struct tensor slot = scratch_cut(&s->slot, s->n), pos = scratch_cut(&s->pos, s->n);
+    RUN(f->be, rope_angles, .cs = &cs, .pos = &pos, .freq = &s->freq[ROPE_PLAIN]);
     RUN(f->be, matmul, .y = &x, .x = &taps, .w = &w->main_proj);
     RUN(f->be, rms_norm, .y = &x, .x = &x, .w = &w->main_norm, .eps = c->norm_eps);
     for (int stage = c->n_layer; stage < c->n_layer + c->n_stage; stage++) {
@@ -31,6 +43,55 @@ void draft_append_context(struct forward *f)
         RUN(f->be, append, .y = &f->kv->layer[stage].ring, .x = &kv, .slot = &slot, .at = &pos);
     }
 }
+
+/* The n rows of sequence `slot` from position `first` on: at most as many as a batch has. */
+static int fill_rows(struct forward *f, int slot, int first, int n, struct err *e)
+{
+    struct scratch *s = &f->scratch;
+    const struct tensor *ring = &f->kv->taps;
+    int32_t *slots = s->host, *pos = slots + n, *at = pos + n;
+    struct tensor flat =
+        tensor_of(DT_F32, ring->data, ring->dim[0] * ring->dim[1], ring->dim[2], 0, 0);
+    for (int r = 0; r < n; r++) {
+        slots[r] = slot;
+        pos[r] = first + r;
+        at[r] = (int32_t)(slot * ring->dim[1] + pos[r] % ring->dim[1]);
+    }
+    s->n = n;
+    struct tensor taps = scratch_cut(&s->taps, n), id = scratch_cut(&s->id, n);
+    f->be->kind->begin(f->be, 0);
+    write_values(f, &s->slot, slots, n);
+    write_values(f, &s->pos, pos, n);
+    write_values(f, &s->id, at, n);
+    RUN(f->be, gather, .y = &taps, .w = &flat, .id = &id);
+    append_context(f);
+    return backend_end(f->be, e);
+}
+
+static int larger(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+/* What the window of every sequence's block needs and the stages' rings do not hold yet. */
+static int fill_rings(struct forward *f, const struct draft_request *q, struct err *e)
+{
+    for (int i = 0; i < q->n_seq; i++) {
+        int end = q->last[i] + 1, first = larger(end - f->config->window, 0);
+        if (f->kv->keeps_streams)
+            first = larger(first, q->first[i]);
+        if (q->filled)
+            first = larger(first, q->filled[i]);
+        for (int n; first < end; first += n) {
+            n = end - first < f->scratch.n_row ? end - first : f->scratch.n_row;
+            if (fill_rows(f, q->slot[i], first, n, e))
+                return -1;
+        }
+    }
+    return 0;
+}
+
+/* ---- The block ---- */
 
 /* Rows of all blocks: the anchor and noise tokens at the positions that follow it. */
 static void write_block(struct forward *f, const struct draft_request *q, struct draft_rows *rows)
@@ -160,15 +221,15 @@ static int choose(
     return 0;
 }
 
-/* Ends the batch at hand, and if the first confidence is worth it begins another for the
+/* Ends the batch at hand, and if the first confidences are worth it begins another for the
  * vocabulary. Returns 1, 0 or -1. */
 static int ask_worth(struct forward *f, const struct draft_request *q, struct err *e)
 {
-    float confidence;
+    float confidence[FORWARD_MAX_OUT];
     if (!q->is_worth)
         return 1;
-    if (backend_end(f->be, e) ||
-        f->be->kind->read(f->be, &confidence, f->scratch.confidence.data, sizeof confidence, e))
+    if (backend_end(f->be, e) || f->be->kind->read(f->be, confidence, f->scratch.confidence.data,
+                                     (uint64_t)q->n_seq * sizeof *confidence, e))
         return -1;
     if (!q->is_worth(q->context, confidence))
         return 0;
@@ -194,11 +255,13 @@ int draft_run(struct forward *f, const struct draft_request *q, struct err *e)
 {
     const struct model_config *c = f->config;
     int32_t prev[FORWARD_MAX_OUT];
-    if (!f->keeps_taps || q->n_seq < 1 || q->n_seq * c->draft_block > FORWARD_MAX_OUT ||
+    if (!f->kv->keeps_taps || q->n_seq < 1 || q->n_seq * c->draft_block > FORWARD_MAX_OUT ||
         q->n_draft > c->draft_block)
         return err_set(e, ERR_ARGUMENT,
             "%d drafts for %d sequences: this model drafts blocks of %d", q->n_draft, q->n_seq,
             c->draft_block);
+    if (fill_rings(f, q, e))
+        return -1;
     run_block(f, q);
     memcpy(prev, q->anchor, (size_t)q->n_seq * sizeof *prev);
     run_confidence(f, q, 0, prev);

@@ -38,7 +38,7 @@ static void close_site(struct forward *f)
 
 static void take_tap(struct forward *f, int slot)
 {
-    if (slot < 0 || !f->keeps_taps)
+    if (slot < 0 || !f->kv->keeps_taps)
         return;
     struct tensor h = cut(f, &f->scratch.h), tap = cut(f, &f->scratch.taps);
     tap.data = (float *)tap.data + (int64_t)slot * f->config->hidden;
@@ -145,8 +145,8 @@ void forward_run(struct forward *f, const struct batch *b)
         }
         forward_run_layer(f, layer);
     }
-    if (f->keeps_taps)
-        draft_append_context(f);
+    if (f->kv->keeps_taps)
+        draft_keep_taps(f);
     if (b->n_out)
         run_head(f, b->n_out);
 }

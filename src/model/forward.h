@@ -31,7 +31,6 @@ struct forward {
     const struct model_weights *weights;
     struct kv_state *kv;
     int skips_kv_rounding;
-    int keeps_taps;      /* also feed the draft stages' rings; they only matter while drafts may be wanted */
     const struct draft_rows *draft; /* set while a draft block runs: its rows see the block, not the window after it */
     struct scratch scratch;
 };

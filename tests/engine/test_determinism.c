@@ -214,25 +214,6 @@ static void sync_keeps_the_common_prefix(void **state)
     hadal_engine_close(engine);
 }
 
-static void cancelling_leaves_a_sound_session(void **state)
-{
-    const struct story *s = stories[1];
-    hadal_engine *engine = story_engine(s, (struct hadal_engine_options){.n_chunk = 32});
-    hadal_session *session = story_session(engine);
-    struct err e = {0};
-    int n;
-    (void)state;
-    story_append(s, session, 30, 0);
-    hadal_engine_cancel(engine);
-    assert_int_equal(hadal_session_append(session, s->ids + 30, 80, NULL, &e), -1);
-    assert_int_equal(e.code, ERR_CANCELLED);
-    hadal_session_ids(session, &n);
-    assert_int_equal(n, 30);
-    story_append(s, session, 80, 1);
-    hadal_session_close(session);
-    hadal_engine_close(engine);
-}
-
 static void wrong_arguments_change_nothing(void **state)
 {
     const struct story *s = stories[1];
@@ -272,7 +253,6 @@ int main(void)
         cmocka_unit_test(company_gives_the_same_bits),
         cmocka_unit_test(a_used_slot_gives_the_same_bits),
         cmocka_unit_test(sync_keeps_the_common_prefix),
-        cmocka_unit_test(cancelling_leaves_a_sound_session),
         cmocka_unit_test(wrong_arguments_change_nothing),
     };
     return cmocka_run_group_tests(tests, tell_stories, forget_stories);

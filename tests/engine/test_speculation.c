@@ -219,6 +219,71 @@ static void sessions_draft_in_turn(void **state)
     hadal_engine_close(engine);
 }
 
+/* Turns of several sessions in one batch, some drafting, some not, some that expect what comes (or
+ * think so): each gets its own story. */
+static void sessions_draft_together(void **state)
+{
+    enum { N_SEQ = 7, N_ROUND = 40 };
+    static const int limits[N_SEQ] = {-1, 3, 0, -1, 16, 5, -1};
+    struct story *s[N_SEQ];
+    struct hadal_turn turn[N_SEQ];
+    struct err e = {0};
+    uint64_t random = 1;
+    int n_several = 0;
+    (void)state;
+    for (int i = 0; i < N_SEQ; i++)
+        s[i] = story_new(&(struct story_options){.model = "toy:v41:narrow",
+            .n_prompt = 10 + 7 * i,
+            .n = 150,
+            .period = i % 3 ? 0 : 5,
+            .seed = (uint32_t)i,
+            .sampling = samplings[i % 5]});
+    hadal_engine *engine =
+        story_engine(s[0], (struct hadal_engine_options){.n_session = N_SEQ, .n_thread = 2});
+    for (int i = 0; i < N_SEQ; i++) {
+        turn[i] = (struct hadal_turn){.session = story_session(engine),
+            .sampling = &s[i]->options.sampling,
+            .n_draft = limits[i]};
+        story_append(s[i], turn[i].session, s[i]->options.n_prompt, 0);
+    }
+    for (int round = 0; round < N_ROUND; round++) {
+        int first = story_random(&random, N_SEQ), n = 1 + story_random(&random, N_SEQ - first);
+        for (int i = 0; i < N_SEQ; i++) {
+            int length, n_wrong = story_random(&random, 4);
+            hadal_session_ids(turn[i].session, &length);
+            if (length + HADAL_NEXT_MAX > s[i]->n)
+                assert_int_equal(hadal_session_rewind(turn[i].session, length - 1, &e), 0);
+            hadal_session_ids(turn[i].session, &length);
+            if (!hadal_session_logits(turn[i].session)) {
+                assert_int_equal(hadal_session_rewind(turn[i].session, length - 20, &e), 0);
+                story_append(s[i], turn[i].session, 1, 0);
+                hadal_session_ids(turn[i].session, &length);
+            }
+            turn[i].expected = s[i]->ids + length + n_wrong / 3;
+            turn[i].n_expected = i % 2 ? 8 : 0;
+        }
+        if (hadal_engine_next(engine, turn + first, n, &e))
+            fail_msg("%s", e.text);
+        for (int i = first; i < first + n; i++) {
+            assert_in_range(turn[i].n, 1, limits[i] < 0 ? HADAL_NEXT_MAX : limits[i] + 1);
+            n_several += turn[i].n > 1;
+            story_check(s[i], turn[i].session, "together");
+        }
+    }
+    assert_true(n_several > 20);
+    struct hadal_draft_stats stats;
+    hadal_session_draft_stats(turn[1].session, &stats);
+    assert_true(stats.n_expected_accepted > 0 && stats.n_expected_accepted < stats.n_expected);
+    struct hadal_turn twice[2] = {turn[0], turn[0]}; /* refused, and nothing changes */
+    assert_int_equal(hadal_engine_next(engine, twice, 2, &e), -1);
+    story_check(s[0], turn[0].session, "refused");
+    for (int i = 0; i < N_SEQ; i++) {
+        hadal_session_close(turn[i].session);
+        story_free(s[i]);
+    }
+    hadal_engine_close(engine);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -228,6 +293,7 @@ int main(void)
         cmocka_unit_test(copies_change_nothing),
         cmocka_unit_test(drafts_end_with_the_context),
         cmocka_unit_test(sessions_draft_in_turn),
+        cmocka_unit_test(sessions_draft_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* test_draft_policy.c: how many drafts are checked, and when drafting rests, for made-up machines
- * and confidences. */
+/* test_draft_policy.c: how many proposals are checked and when a source rests, for made-up machines
+ * and texts. */
 #include "generate/draft_policy.h"
 
 #include <setjmp.h>
@@ -9,147 +9,153 @@
 
 #include <cmocka.h>
 
-enum { N_PLACE = DRAFT_MAX_ROWS - 1, LONGEST_PAUSE = 1024 };
+enum { N_PLACE = DRAFT_MAX_ROWS - 1, WINDOW = 256 };
 
-/* A machine on which a check of T rows takes base + T * row seconds, seen so often that the means
- * have settled. */
-static struct draft_policy machine(double base, double row, double draft_seconds)
+/* A machine on which a step of n rows takes base + n * row seconds. */
+static struct step_time machine(double base, double row)
 {
-    struct draft_policy p = {.draft_seconds = draft_seconds};
-    for (int n_row = 1; n_row <= DRAFT_MAX_ROWS; n_row++)
-        draft_policy_checked(&p, n_row, base + n_row * row);
-    return p;
+    struct step_time t = {.seconds = {0}};
+    for (int n = 1; n <= STEP_TIME_MAX; n++)
+        step_time_add(&t, n, base + n * row);
+    return t;
 }
 
-static double rate(const struct draft_policy *p, const float *probability, int n)
+static int choose(const struct step_time *t, const float *p, int n, double paid, double stake)
 {
-    double tokens = 1, survival = 1;
-    for (int j = 0; j < n; j++)
-        tokens += survival *= (double)probability[j];
-    return tokens / (p->check_seconds[n + 1] + p->draft_seconds);
+    struct draft_offer offer = {p, n, stake, -1};
+    draft_policy_choose(t, &offer, 1, (struct draft_costs){paid, 0});
+    return offer.n_chosen;
 }
 
 static void longest_when_rows_are_free(void **state)
 {
     float sure[N_PLACE];
-    struct draft_policy p = machine(1, 0, 0.1);
+    struct step_time t = machine(1, 0);
     (void)state;
     for (int i = 0; i < N_PLACE; i++)
         sure[i] = 0.9f;
     for (int n = 0; n <= N_PLACE; n++)
-        assert_int_equal(draft_policy_length(&p, sure, n, 1), n);
+        assert_int_equal(choose(&t, sure, n, 0.1, 1), n);
 }
 
 static void none_when_rows_cost_a_step(void **state)
 {
     static const float unsure[] = {0.5f, 0.9f, 0.9f, 0.9f, 0.9f};
-    struct draft_policy p = machine(0, 1, 0);
+    struct step_time t = machine(0, 1);
     (void)state;
-    assert_int_equal(draft_policy_length(&p, unsure, 5, 1), 0);
+    assert_int_equal(choose(&t, unsure, 5, 0, 100), 0);
+    assert_int_equal(choose(&t, unsure, 5, 10, 100), 0); /* a pass already made changes nothing */
 }
 
-/* A pass that is paid for makes checking its drafts more worth while; copies come without one. */
-static void copies_have_no_pass_to_earn(void **state)
+static void none_before_a_step_was_timed(void **state)
 {
-    static const float probability[] = {0.6f};
-    struct draft_policy p = machine(0, 1, 10);
+    static const float sure[] = {1, 1, 1};
+    struct step_time t = {.seconds = {0}};
     (void)state;
-    assert_int_equal(draft_policy_length(&p, probability, 1, 1), 1);
-    assert_int_equal(draft_policy_length(&p, probability, 1, 0), 0);
+    assert_int_equal(choose(&t, sure, 3, 0, 100), 0);
 }
 
-/* A good stretch behind a doubtful place is worth it only if enough survives to it. */
+static void no_more_than_the_stake(void **state)
+{
+    static const float sure[] = {1, 1, 1, 1, 1, 1};
+    struct step_time t = machine(0.5, 0.5);
+    (void)state;
+    for (int n = 0; n <= 6; n++)
+        assert_int_equal(choose(&t, sure, 6, 0, 0.5 * n + 0.1), n);
+}
+
+static void what_is_still_to_pay_counts(void **state)
+{
+    static const float sure[] = {1, 1};
+    struct step_time t = machine(1, 0);
+    struct draft_offer offer = {sure, 2, 10, -1};
+    (void)state;
+    draft_policy_choose(&t, &offer, 1, (struct draft_costs){0.1, 1.9});
+    assert_int_equal(offer.n_chosen, 2);
+    draft_policy_choose(&t, &offer, 1, (struct draft_costs){0.1, 2.1});
+    assert_int_equal(offer.n_chosen, 0);
+}
+
+/* Tokens per second when sequence i has n[i] proposals checked. */
+static double rate_of(const struct step_time *t, float p[3][4], const int n[3])
+{
+    double tokens = 3;
+    int n_row = 3;
+    for (int i = 0; i < 3; i++) {
+        double survival = 1;
+        for (int j = 0; j < n[i]; j++, n_row++)
+            tokens += survival *= (double)p[i][j];
+    }
+    return tokens / step_time_of(t, n_row);
+}
+
+static void make_probabilities(float p[3][4], uint64_t *random)
+{
+    for (int i = 0; i < 12; i++) {
+        *random = *random * 6364136223846793005u + 1442695040888963407u;
+        p[i / 4][i % 4] = (float)(*random >> 40) * 0x1p-24f;
+    }
+}
+
+/* Of all ways to share the rows among three sequences none promises more. */
 static void chooses_the_best_rate_of_all(void **state)
 {
     uint64_t random = 1;
     (void)state;
-    for (int round = 0; round < 5000; round++) {
-        float probability[N_PLACE];
-        struct draft_policy p = machine(0.1 + round % 7, 0.05 * (round % 11), 0.1 * (round % 5));
-        for (int i = 0; i < N_PLACE; i++) {
-            random = random * 6364136223846793005u + 1442695040888963407u;
-            probability[i] = (float)(random >> 40) * 0x1p-24f;
+    for (int round = 0; round < 2000; round++) {
+        float p[3][4];
+        struct step_time t = machine(0.1 + round % 7, 0.05 * (round % 11));
+        make_probabilities(p, &random);
+        struct draft_offer offer[3] = {{p[0], 4, 1e3, -1}, {p[1], 4, 1e3, -1}, {p[2], 4, 1e3, -1}};
+        double best = draft_policy_choose(&t, offer, 3, (struct draft_costs){0, 0});
+        int chosen[3] = {offer[0].n_chosen, offer[1].n_chosen, offer[2].n_chosen};
+        assert_float_equal(rate_of(&t, p, chosen), best, 1e-9 * best);
+        for (int code = 0; code < 125; code++)
+            assert_true(best >= rate_of(&t, p, (int[3]){code % 5, code / 5 % 5, code / 25}) * (1 - 1e-6));
+    }
+}
+
+/* A source that gives nothing, on every machine: what it can lose in any window. */
+static void windows_lose_little(void **state)
+{
+    static const double costs[] = {0.05, 0.2, 0.7, 1.5};
+    (void)state;
+    for (int c = 0; c < 4; c++) {
+        struct draft_policy policy = draft_policy_start();
+        double lost[WINDOW] = {0}, sum = 0, worst = 0;
+        int n_tried = 0;
+        for (int i = 0; i < 20 * WINDOW; i++) {
+            int tries = draft_purse_may_spend(&policy.stages);
+            double loss = tries ? costs[c] : 0;
+            sum += loss - lost[i % WINDOW];
+            lost[i % WINDOW] = loss;
+            worst = sum > worst ? sum : worst;
+            n_tried += tries;
+            draft_purse_settle(&policy.stages, 1, -loss);
         }
-        int n = round % (N_PLACE + 1), best = draft_policy_length(&p, probability, n, 1);
-        assert_in_range(best, 0, n);
-        for (int other = 0; other <= n; other++)
-            assert_true(rate(&p, probability, best) >= rate(&p, probability, other) * (1 - 1e-12));
+        assert_true(worst <= 0.02 * WINDOW);
+        assert_true(n_tried > 1); /* it is tried again */
     }
 }
 
-static void fresh_policies_draft(void **state)
+static void gains_end_the_rest(void **state)
 {
-    static const float sure[] = {1, 1, 1, 1, 1}, hopeless[] = {0, 0, 0, 0, 0};
-    struct draft_policy p = {0};
+    struct draft_policy policy = draft_policy_start();
+    struct draft_purse *p = &policy.stages;
     (void)state;
-    assert_true(draft_policy_wants(&p));
-    assert_int_equal(draft_policy_length(&p, sure, 5, 1), 5);
-    assert_int_equal(draft_policy_length(&p, hopeless, 5, 1), 0);
-}
-
-static void rows_beyond_the_table_are_ignored(void **state)
-{
-    float sure[40];
-    struct draft_policy p = machine(1, 0, 0), before = p;
-    (void)state;
-    for (int i = 0; i < 40; i++)
-        sure[i] = 1;
-    draft_policy_checked(&p, DRAFT_MAX_ROWS + 1, 100);
-    draft_policy_checked(&p, 0, 100);
-    assert_memory_equal(&p, &before, sizeof p);
-    assert_int_equal(draft_policy_length(&p, sure, 40, 1), N_PLACE);
-}
-
-/* Cycles of n_token tokens in `seconds` until drafting rests; returns how many plain tokens it
- * rests for, 0 if never. */
-static int rest_after(struct draft_policy *p, int n_token, double seconds)
-{
-    for (int i = 0; i < 100; i++) {
-        int n_plain = 0;
-        draft_policy_cycled(p, n_token, seconds, 0.1);
-        while (!draft_policy_wants(p))
-            n_plain++;
-        if (n_plain)
-            return n_plain;
-    }
-    return 0;
-}
-
-static void rests_ever_longer_while_it_loses(void **state)
-{
-    struct draft_policy p = machine(1, 0, 0.1); /* a plain token takes 1 s */
-    int last = 0;
-    (void)state;
-    for (int i = 0; i < 12; i++) {
-        int n_plain = rest_after(&p, 1, 1.1);
-        assert_in_range(n_plain, last ? last : 1, LONGEST_PAUSE);
-        assert_true(n_plain == 2 * last || !last || n_plain == LONGEST_PAUSE);
-        last = n_plain;
-    }
-    assert_int_equal(last, LONGEST_PAUSE);
-}
-
-static void gains_end_the_back_off(void **state)
-{
-    struct draft_policy p = machine(1, 0, 0.1);
-    (void)state;
-    int first = rest_after(&p, 1, 1.1);
-    assert_true(rest_after(&p, 1, 1.1) > first);
-    assert_int_equal(rest_after(&p, 2, 1.5), 0); /* 100 cycles that pay */
-    assert_int_equal(rest_after(&p, 1, 1.1), first);
-}
-
-/* A machine that changes: the means follow. */
-static void times_are_forgotten(void **state)
-{
-    static const float probability[] = {0.9f, 0.9f, 0.9f};
-    struct draft_policy p = machine(0, 1, 0);
-    (void)state;
-    assert_int_equal(draft_policy_length(&p, probability, 3, 1), 0);
-    for (int i = 0; i < 200; i++)
-        for (int n_row = 1; n_row <= 4; n_row++)
-            draft_policy_checked(&p, n_row, 1);
-    assert_int_equal(draft_policy_length(&p, probability, 3, 1), 3);
+    while (draft_purse_may_spend(p))
+        draft_purse_settle(p, 1, -0.5);
+    int first_rest = 0, second_rest = 0;
+    for (; !draft_purse_may_spend(p); first_rest++)
+        draft_purse_settle(p, 1, 0);
+    while (draft_purse_may_spend(p))
+        draft_purse_settle(p, 1, -0.5);
+    for (; !draft_purse_may_spend(p); second_rest++)
+        draft_purse_settle(p, 1, 0);
+    assert_true(second_rest > 3 * first_rest / 2);
+    for (int i = 0; i < 20; i++)
+        draft_purse_settle(p, 2, 0.5);
+    assert_true(p->wage == p->full_wage && p->credit == p->most);
 }
 
 int main(void)
@@ -157,13 +163,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(longest_when_rows_are_free),
         cmocka_unit_test(none_when_rows_cost_a_step),
-        cmocka_unit_test(copies_have_no_pass_to_earn),
+        cmocka_unit_test(none_before_a_step_was_timed),
+        cmocka_unit_test(no_more_than_the_stake),
+        cmocka_unit_test(what_is_still_to_pay_counts),
         cmocka_unit_test(chooses_the_best_rate_of_all),
-        cmocka_unit_test(fresh_policies_draft),
-        cmocka_unit_test(rows_beyond_the_table_are_ignored),
-        cmocka_unit_test(rests_ever_longer_while_it_loses),
-        cmocka_unit_test(gains_end_the_back_off),
-        cmocka_unit_test(times_are_forgotten),
+        cmocka_unit_test(windows_lose_little),
+        cmocka_unit_test(gains_end_the_rest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

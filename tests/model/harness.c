@@ -59,14 +59,14 @@ int harness_open(struct harness *h, const struct model_config *c, const struct p
     }
     h->kv = (struct kv_state){.n_slot = at_least(o->n_slot, 1),
         .n_context = h->n_context,
-        .slack = at_least(h->n_chunk, KV_UNDO_ROWS)};
+        .slack = at_least(h->n_chunk, KV_UNDO_ROWS),
+        .keeps_taps = o->keeps_taps};
     h->forward = (struct forward){.be = h->be,
         .config = c,
         .plan = p,
         .weights = w,
         .kv = &h->kv,
         .skips_kv_rounding = o->skips_kv_rounding,
-        .keeps_taps = o->keeps_taps,
         .scratch = {.n_row = h->n_chunk, .n_slot = h->kv.n_slot}};
     place(h);
     write_frequencies(h);

@@ -264,6 +264,49 @@ static void drafts_do_not_depend_on_the_batch(void **state)
     arena_free(&arena);
 }
 
+/* The stages' rings may be filled when drafts are asked for, or a part before: the same drafts, to
+ * the bit. */
+static void drafts_do_not_depend_on_when_rings_were_filled(void **state)
+{
+    enum { LENGTH = 60 };
+    struct arena arena = {0};
+    struct toy_model *toy = make_toy(toy_v41, &arena);
+    struct harness_options o = {.backend = "cpu", .keeps_taps = 1};
+    int32_t ids[N_ROW_MAX], slot = 0, anchor = 7, id[3][N_DRAFT];
+    float confidence[3][N_DRAFT], logits[256];
+    struct err e = {0};
+    (void)state;
+    make_ids(ids, LENGTH, 113);
+    for (int i = 0; i < 3; i++) { /* at once, in two parts, without the last row */
+        struct harness h;
+        struct choices choices = {.n_vocab = toy->config.n_vocab};
+        int32_t last = 40, filled = 0;
+        struct draft_request q = {.n_seq = 1,
+            .slot = &slot,
+            .last = &last,
+            .filled = &filled,
+            .anchor = &anchor,
+            .n_draft = N_DRAFT,
+            .choose = choose_best,
+            .context = &choices,
+            .logits = logits,
+            .id = id[i],
+            .confidence = confidence[i]};
+        assert_int_equal(harness_open(&h, &toy->config, &toy->plan, &toy->weights, &o), 0);
+        harness_append(&h, 0, ids, LENGTH, NULL);
+        if (i)
+            assert_int_equal(draft_run(&h.forward, &q, &e), 0);
+        filled = i == 0 ? 0 : i == 1 ? last + 1 : LENGTH;
+        last = LENGTH - 1;
+        assert_int_equal(draft_run(&h.forward, &q, &e), 0);
+        harness_close(&h);
+    }
+    assert_memory_equal(id[1], id[0], sizeof *id);
+    assert_memory_equal(confidence[1], confidence[0], sizeof *confidence);
+    assert_memory_not_equal(confidence[2], confidence[0], sizeof *confidence); /* rows are missed */
+    arena_free(&arena);
+}
+
 /* Drafts after going back as far as the state allows are those of a sequence that never went
  * further. */
 static void drafts_do_not_depend_on_undone_rows(void **state)
@@ -387,6 +430,7 @@ int main(void)
         cmocka_unit_test(logits_are_those_of_the_specification),
         cmocka_unit_test(drafts_are_those_of_the_specification),
         cmocka_unit_test(drafts_do_not_depend_on_the_batch),
+        cmocka_unit_test(drafts_do_not_depend_on_when_rings_were_filled),
         cmocka_unit_test(drafts_do_not_depend_on_undone_rows),
         cmocka_unit_test(selection_is_that_of_the_specification),
         cmocka_unit_test(hash_rows_are_those_of_the_specification),

@@ -277,6 +277,7 @@ int hadal_session_next(hadal_session *session, const struct hadal_sampling *samp
 {
     hadal_engine *g = session->engine;
     int n_step = n_draft == 0 ? 1 : g->script.n_step;
+    g->is_cancelled = 0;
     if (session->rule && session->rule->kind == FAKE_FAIL)
         return err_set(e, ERR_IO, "%s", session->rule->text);
     *n = 0;
@@ -292,6 +293,17 @@ int hadal_session_next(hadal_session *session, const struct hadal_sampling *samp
     session->stats.n_token += (uint64_t)*n;
     session->stats.n_row += (uint64_t)n_step;
     return *n ? 0 : err_set(e, ERR_ARGUMENT, "%d tokens do not fit in a context of %d", session->n + 1, g->n_context);
+}
+
+int hadal_engine_next(hadal_engine *engine, struct hadal_turn *turns, int n, struct err *e)
+{
+    (void)engine;
+    for (int i = 0; i < n; i++) {
+        struct hadal_turn *t = turns + i;
+        if (hadal_session_next(t->session, t->sampling, t->n_draft, t->ids, &t->n, e))
+            return -1;
+    }
+    return 0;
 }
 
 void hadal_session_draft_stats(const hadal_session *session, struct hadal_draft_stats *stats)
