@@ -13,17 +13,18 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / ".build/fuzz")
     parser.add_argument("--seconds", type=int, default=60)
     options = parser.parse_args()
+    build = options.build.resolve()
     names = sorted(path.stem for path in (ROOT / "tests/fuzz").glob("fuzz_*.c"))
     failed = []
     for name in names:
-        found = options.build / "corpus" / name
+        found = build / "corpus" / name
         found.mkdir(parents=True, exist_ok=True)
         seeds = ROOT / "tests/fuzz/corpus" / name.removeprefix("fuzz_")
         folders = [found] + ([seeds] if seeds.is_dir() else [])
         print(f"{name}: {options.seconds} s", flush=True)
-        code = subprocess.call([options.build.resolve() / name, f"-max_total_time={options.seconds}",
+        code = subprocess.call([build / name, f"-max_total_time={options.seconds}",
                                 "-timeout=10", "-rss_limit_mb=4096", "-print_final_stats=1", *folders],
-                               cwd=options.build)
+                               cwd=build)
         if code:
             failed.append(name)
     print(f"{len(names) - len(failed)} passed, {len(failed)} failed")
