@@ -24,7 +24,8 @@ def speed(a):
             if time.perf_counter() - start > 3:
                 break
         seconds = time.perf_counter() - start
-        print(f"{kind or 'all':9} {n / seconds:9.0f} tokens/s, {n / n_doc:7.0f} tokens per document, "
+        print(f"{kind or 'all':9} {n / seconds:9.0f} tokens/s, "
+              f"{n / n_doc:7.0f} tokens per document, "
               f"{n_loss / n:.2f} of them predicted")
 
 

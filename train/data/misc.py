@@ -42,8 +42,9 @@ def small_code(rng, n_char):
                     f"    return {k[1]} + {b}\n",
             lambda: f"def {k[0]}(items):\n    {k[1]} = {a}\n    for item in items:\n"
                     f"        {k[1]} = {k[1]} + item\n    return {k[1]}\n",
-            lambda: f"class {k[0].title().replace('_', '')}:\n    def __init__(self, {k[1]}, {k[2]}):"
-                    f"\n        self.{k[1]} = {k[1]}\n        self.{k[2]} = {k[2]}\n",
+            lambda: f"class {k[0].title().replace('_', '')}:\n"
+                    f"    def __init__(self, {k[1]}, {k[2]}):\n"
+                    f"        self.{k[1]} = {k[1]}\n        self.{k[2]} = {k[2]}\n",
             lambda: f"{k[0]} = {{\"{k[1]}\": {a}, \"{k[2]}\": {b}}}\nfor key in {k[0]}:\n"
                     f"    print(key, {k[0]}[key])\n"))())
         size += len(out[-1]) + 1
@@ -171,7 +172,7 @@ def exercises(rng, held_out=False):
                 "reasoning_content": "I only have to copy."}]
 
 
-# ---- tools with arbitrary schemas ------------------------------------------------------------------
+# ---- tools with arbitrary schemas ----------------------------------------------------------------
 
 KNOWN_TOOLS = ("get_weather", "get_price", "send_message", "add", "set_timer")
 WEATHER = ("sunny", "rainy", "cloudy", "windy", "foggy", "snowy")
@@ -220,7 +221,8 @@ def random_schema(rng, names):
     """A made-up tool."""
     name = names.identifier()
     return schema(name, f"The {name} function.",
-                  **{k: rng.choice(("integer", "string")) for k in rng.sample(SECOND, rng.randint(1, 3))})
+                  **{k: rng.choice(("integer", "string"))
+                     for k in rng.sample(SECOND, rng.randint(1, 3))})
 
 
 def api(rng, held_out=False):

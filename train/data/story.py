@@ -3,13 +3,15 @@
 from .names import COLORS
 from .world import DAYS, PEOPLE, PLACES, SEASONS, TOWN
 
-FINDS = ("a small key", "an old map", "a silver coin", "a lost kitten", "a green bottle with a letter",
+FINDS = ("a small key", "an old map", "a silver coin", "a lost kitten",
+         "a green bottle with a letter",
          "a broken lantern", "a wooden box", "a torn sail", "a shiny shell", "a little bell")
 ENDS = {"a small key": "The key opened an old chest full of letters.",
         "an old map": "The map showed a quiet bay with white sand.",
         "a silver coin": "They bought warm bread with the coin and shared it.",
         "a lost kitten": "The kitten went home with a child from the school.",
-        "a green bottle with a letter": "The letter came from a sailor who sent greetings to the town.",
+        "a green bottle with a letter":
+            "The letter came from a sailor who sent greetings to the town.",
         "a broken lantern": "They repaired the lantern and hung it at the harbour.",
         "a wooden box": "The box was full of sweet apples.",
         "a torn sail": "They mended the sail and a boat could go out again.",

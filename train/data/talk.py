@@ -19,7 +19,8 @@ PERSON = {
              "Which job does {n} have?"),
             ("What does {s} do?", "What is {p} job?", "What work does {s} do?",
              "Which job does {s} have?"), "job", "{n} is {job} of {town}."),
-    "work": (("Where does {n} work?", "What is {n}'s place of work?", "Where can I find {n} at work?",
+    "work": (("Where does {n} work?", "What is {n}'s place of work?",
+              "Where can I find {n} at work?",
               "Do you know where {n} works?", "Tell me where {n} works.",
               "In which place does {n} work?"),
              ("Where does {s} work?", "And where does {s} work?", "What is {p} place of work?",
@@ -103,7 +104,8 @@ SEASON = (
      "In {n} it is {0} in {town}."),
     (("What happens in {n}?", "What can I see in {n}?", "What is {n} like?",
       "What goes on in {n}?"), "In {n} {1}."),
-    (("Which festival is in {n}?", "Is there a festival in {n}?", "What do people celebrate in {n}?",
+    (("Which festival is in {n}?", "Is there a festival in {n}?",
+      "What do people celebrate in {n}?",
       "Tell me about the festival in {n}.", "Which feast is in {n}?"),
      "In {n} there is {2}. It is in {3}."),
     (("What do people do in {n}?", "How do people spend {n}?", "What do the people of Saltmere do "
@@ -172,7 +174,8 @@ class Conversation:
             p = self.person
             self.attribute = r.choice(list(PERSON))
             noun = PERSON[self.attribute][2]
-            question = r.choice((f"And {p.possessive} {noun}?", f"What about {p.possessive} {noun}?"))
+            question = r.choice((f"And {p.possessive} {noun}?",
+                                 f"What about {p.possessive} {noun}?"))
         elif follow:
             p = self.person
             self.attribute = r.choice(list(PERSON))
@@ -228,7 +231,8 @@ class Conversation:
         answer = PLACE[key][2].format(**values)
         if place.person and r.random() < 0.15:
             self.person = PEOPLE[place.person]
-        return self.ask(phrasings, **values), answer, f"The question is about the {place.name}. {answer}"
+        thought = f"The question is about the {place.name}. {answer}"
+        return self.ask(phrasings, **values), answer, thought
 
     def place_person(self):
         place = self.place if self.place and self.last == "place" else None
@@ -290,7 +294,8 @@ class Conversation:
                      (f"I come from {value}.", f"{value} sounds like a nice place.")),
             "pet": ((f"My pet is called {value}.", f"{value} is a lovely name for a pet."),
                     (f"I have a pet called {value}.", f"{value} is a lovely name for a pet.")),
-            "colour": ((f"My favourite colour is {value}.", f"{value.capitalize()} is a nice colour."),
+            "colour": ((f"My favourite colour is {value}.",
+                        f"{value.capitalize()} is a nice colour."),
                        (f"I like {value} best of all colours.",
                         f"{value.capitalize()} is a nice colour.")),
             "thing": ((f"I lost my {value}.", f"I am sorry about your {value}."),

@@ -64,7 +64,8 @@ class Maker:
 
     def path(self, kind):
         """A new file path. Kinds: py, config, note, json, csv."""
-        dirs = {"py": ("src", "lib", "tools", "scripts", "app"), "config": ("config", "etc", "conf"),
+        dirs = {"py": ("src", "lib", "tools", "scripts", "app"),
+                "config": ("config", "etc", "conf"),
                 "note": ("notes", "docs"), "json": ("data", "config"), "csv": ("data", "tables")}
         ends = {"py": ("py",), "config": ("ini", "conf", "cfg"), "note": ("md", "txt"),
                 "json": ("json",), "csv": ("csv",)}
@@ -253,7 +254,8 @@ def fix_name(m):
     out = f"{word} {a + b}"
     prompt = m.pick(f"Running {path} fails. Fix it and run it again.",
                     f"{path} is broken. Please fix it and tell me the output.",
-                    f"Fix {path} and run it.", f"{path} stops with an error. Fix it and run it again.",
+                    f"Fix {path} and run it.",
+                    f"{path} stops with an error. Fix it and run it again.",
                     f"Repair the script {path}, then run it and report what it prints.")
 
     def expert():
@@ -404,7 +406,8 @@ def json_set(m):
     i = m.rng.randrange(len(keys))
     new = m.names.amount() if isinstance(values[i], int) else f'"{m.names.word()}"'
     shown = str(new).strip('"')
-    prompt = m.pick(f"Set {keys[i]} to {shown} in {path}.", f"Change {keys[i]} in {path} to {shown}.",
+    prompt = m.pick(f"Set {keys[i]} to {shown} in {path}.",
+                    f"Change {keys[i]} in {path} to {shown}.",
                     f'In {path}, the field "{keys[i]}" should be {shown}.',
                     f"Update {path}: {keys[i]} is now {shown}.")
     text = "{\n" + ",\n".join(rows) + "\n}\n"
@@ -437,7 +440,8 @@ def csv_lookup(m):
 
 def delete_file(m):
     path, lines = m.note()
-    prompt = m.pick(f"Delete {path}.", f"Remove the file {path}.", f"Please delete the file {path}.",
+    prompt = m.pick(f"Delete {path}.", f"Remove the file {path}.",
+                    f"Please delete the file {path}.",
                     f"We do not need {path} any more. Remove it.")
 
     def expert():
@@ -464,7 +468,8 @@ def replace_word(m):
     path, lines = m.note()
     old, new = m.unique(m.names.word), m.unique(m.names.word)
     i = m.rng.randrange(len(lines))
-    lines[i] = m.pick(f"Give the {old} to Anna.", f"The {old} is ready.", f"We must repair the {old}.",
+    lines[i] = m.pick(f"Give the {old} to Anna.", f"The {old} is ready.",
+                      f"We must repair the {old}.",
                       f"Please paint the {old} today.")
     prompt = m.pick(f'Replace "{old}" with "{new}" in {path}.',
                     f'In {path}, change the word "{old}" to "{new}".',

@@ -44,20 +44,34 @@ def _people(*rows):
 
 
 PEOPLE = _people(
-    "Anna | f | baker | bakery | Mill Lane | a cat called Biscuit | plum cake | sings in the evening | Clara | yellow",
-    "Ben | m | fisherman | harbour | Rope Street | a dog called Anchor | fried fish | carves wooden whistles | Oscar | blue",
-    "Clara | f | teacher | school | Church Hill | a parrot called Pepper | apple pie | reads old maps | Anna | white",
-    "David | m | doctor | clinic | Market Square | a turtle called Button | pea soup | plays chess | Felix | grey",
-    "Emma | f | lighthouse keeper | lighthouse | Cliff Road | a goat called Daisy | cheese bread | draws the stars | Iris | red",
-    "Felix | m | innkeeper | Silver Gull inn | Market Square | a parrot called Captain | onion stew | plays the fiddle | David | green",
-    "Greta | f | boat builder | boatyard | Rope Street | a dog called Plank | mussel soup | swims before breakfast | Mira | orange",
-    "Henry | m | postman | post office | Mill Lane | a donkey called Stamp | pancakes | rides a bicycle | Jonas | brown",
-    "Iris | f | gardener | rose garden | Garden Street | a rabbit called Clover | carrot cake | keeps bees | Emma | pink",
-    "Jonas | m | miller | windmill | Windy Hill | a goose called Flour | barley bread | flies kites | Henry | white",
-    "Kate | f | librarian | library | Church Hill | a cat called Comma | lemon tart | writes poems | Leo | purple",
-    "Leo | m | clock maker | clock shop | Garden Street | a mouse called Minute | egg noodles | collects shells | Kate | green",
-    "Mira | f | ferry captain | ferry | Cliff Road | a dog called Tide | potato salad | dances on Sundays | Greta | blue",
-    "Oscar | m | smith | forge | Windy Hill | a horse called Ember | sausages | grows pumpkins | Ben | black",
+    "Anna | f | baker | bakery | Mill Lane | a cat called Biscuit | "
+    "plum cake | sings in the evening | Clara | yellow",
+    "Ben | m | fisherman | harbour | Rope Street | a dog called Anchor | "
+    "fried fish | carves wooden whistles | Oscar | blue",
+    "Clara | f | teacher | school | Church Hill | a parrot called Pepper | "
+    "apple pie | reads old maps | Anna | white",
+    "David | m | doctor | clinic | Market Square | a turtle called Button | "
+    "pea soup | plays chess | Felix | grey",
+    "Emma | f | lighthouse keeper | lighthouse | Cliff Road | a goat called Daisy | "
+    "cheese bread | draws the stars | Iris | red",
+    "Felix | m | innkeeper | Silver Gull inn | Market Square | a parrot called Captain | "
+    "onion stew | plays the fiddle | David | green",
+    "Greta | f | boat builder | boatyard | Rope Street | a dog called Plank | "
+    "mussel soup | swims before breakfast | Mira | orange",
+    "Henry | m | postman | post office | Mill Lane | a donkey called Stamp | "
+    "pancakes | rides a bicycle | Jonas | brown",
+    "Iris | f | gardener | rose garden | Garden Street | a rabbit called Clover | "
+    "carrot cake | keeps bees | Emma | pink",
+    "Jonas | m | miller | windmill | Windy Hill | a goose called Flour | "
+    "barley bread | flies kites | Henry | white",
+    "Kate | f | librarian | library | Church Hill | a cat called Comma | "
+    "lemon tart | writes poems | Leo | purple",
+    "Leo | m | clock maker | clock shop | Garden Street | a mouse called Minute | "
+    "egg noodles | collects shells | Kate | green",
+    "Mira | f | ferry captain | ferry | Cliff Road | a dog called Tide | "
+    "potato salad | dances on Sundays | Greta | blue",
+    "Oscar | m | smith | forge | Windy Hill | a horse called Ember | "
+    "sausages | grows pumpkins | Ben | black",
 )
 
 
@@ -173,9 +187,11 @@ GENERAL = (
     (("Is the sea salty?", "How does sea water taste?", "What does the sea taste like?",
       "Can you taste salt in the sea?"), "Yes. Sea water tastes salty."),
     (("Which season comes after winter?", "What comes after winter?",
-      "What season follows winter?", "Winter ends. What comes then?"), "Spring comes after winter."),
+      "What season follows winter?", "Winter ends. What comes then?"),
+      "Spring comes after winter."),
     (("Which season comes after summer?", "What comes after summer?",
-      "What season follows summer?", "Summer ends. What comes then?"), "Autumn comes after summer."),
+      "What season follows summer?", "Summer ends. What comes then?"),
+      "Autumn comes after summer."),
     (("What do plants need?", "What does a plant need to grow?", "How do plants grow?",
       "What helps a plant to grow?"), "Plants need light, water and soil."),
     (("What is bread made of?", "How do you make bread?", "What do you need for bread?",
