@@ -92,6 +92,9 @@ class Dialect:
     effort: dict            # effort name -> text before message 0 (thinking mode only)
     default_effort: str
     system_token: bool      # V4.1 marks system text and lets it open an assistant turn
+    developer: bool         # whether the role is known
+    user_tools: bool        # tools on a user message count (they are never shown)
+    twice: bool             # arguments that are a JSON string are read once more
 
     def effort_text(self, effort):
         if self.system_token and isinstance(effort, int):
@@ -103,13 +106,15 @@ class Dialect:
 
 DIALECTS = {
     "v4": Dialect("tool_calls", "invoke", "parameter",
-                  {"none": "", "low": "", "high": "", "max": EFFORT_HIGH}, "none", False),
+                  {"none": "", "low": "", "high": "", "max": EFFORT_HIGH}, "none",
+                  system_token=False, developer=True, user_tools=False, twice=False),
     "v4-0731": Dialect("tool_calls", "invoke", "parameter",
                        {"none": "", "low": "", "high": EFFORT_HIGH, "max": EFFORT_MAX_0731},
-                       "low", False),
+                       "low", system_token=False, developer=True, user_tools=False, twice=False),
     "v41": Dialect(" calls", " invoke", " parameter",
                    {k: EFFORT_V41.format(n=n) for k, n in
-                    (("low", 50), ("high", 75), ("max", 100))}, "high", True),
+                    (("low", 50), ("high", 75), ("max", 100))}, "high",
+                   system_token=True, developer=False, user_tools=True, twice=True),
 }
 
 
@@ -130,15 +135,22 @@ def tools_block(tools, dialect):
 
 # ---- rendering --------------------------------------------------------------------------------
 
-def _arguments(call):
+def _read(text):
+    """The JSON value of a text, or None."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
+def _arguments(call, d):
     """The arguments object of a call; text that is not a JSON object becomes one parameter."""
     raw = call["function"]["arguments"]
     if isinstance(raw, dict):
         return raw
-    try:
-        value = json.loads(raw)
-    except ValueError:
-        value = None
+    value = _read(raw)
+    if d.twice and isinstance(value, str):
+        value = _read(value)
     return value if isinstance(value, dict) else {"arguments": raw}
 
 
@@ -148,7 +160,7 @@ def render_calls(calls, dialect):
     out = [f"\n\n<{DSML}{d.calls}>\n"]
     for call in calls:
         params = []
-        for key, value in _arguments(call).items():
+        for key, value in _arguments(call, d).items():
             kind = "true" if isinstance(value, str) else "false"
             text = value if isinstance(value, str) else to_json(value)
             params.append(f'<{DSML}{d.parameter} name="{key}" string="{kind}">{text}'
@@ -159,7 +171,13 @@ def render_calls(calls, dialect):
     return "".join(out)
 
 
-def _merge(messages):
+def _check(messages, d):
+    for m in messages:
+        if m["role"] == "developer" and not (d.developer and m.get("content")):
+            raise ValueError("a developer message needs text and a dialect that knows the role")
+
+
+def _merge(messages, d):
     """Tool messages become blocks of user turns; adjacent user messages join."""
     merged = []
     for m in messages:
@@ -174,7 +192,8 @@ def _merge(messages):
             block = ("text", "", m.get("content") or "")
             if last is None or last.get("task"):
                 last = {"role": "user", "blocks": []}
-                last.update({k: m[k] for k in ("task", "wo_eos") if k in m})
+                kept = ("task", "wo_eos", "tools") if d.user_tools else ("task", "wo_eos")
+                last.update({k: m[k] for k in kept if k in m})
                 merged.append(last)
             last["blocks"].append(block)
         else:
@@ -235,7 +254,7 @@ def _body(m, dialect):
     if role == "assistant":
         calls = render_calls(m["tool_calls"], dialect) if m.get("tool_calls") else ""
         return text + calls + ("" if m.get("wo_eos") else EOS)
-    if role == "developer" and not d.system_token:
+    if role == "developer":
         text = USER + text
     elif role != "system":
         raise ValueError(f"unknown role {role}")
@@ -261,8 +280,9 @@ def _transition(m, opens_turn, thinking, think_here):
 def render(messages, dialect="v41", thinking=False, effort=None, drop_thinking=True):
     """The prompt text of a conversation, beginning with BOS."""
     d = DIALECTS[dialect]
+    _check(messages, d)
+    messages = _sort_results(_merge(messages, d))
     drop = drop_thinking and not any(m.get("tools") for m in messages)
-    messages = _sort_results(_merge(messages))
     if thinking and drop:
         messages = _drop_reasoning(messages, d)
     last_user = _last_user(messages, d)

@@ -22,7 +22,8 @@ TOOLS = [
 ]
 WORDS = ["a", "Hello", "你好", "", "line\nline", "1 < 2", "<tool_result>", "é\u0301", "{\"k\": 1}", "…", " x "]
 ARGUMENTS = ["{}", '{"x": 3, "s": "hé\\nz"}', '{"x":[1,2.50,{"y":null}],"s":null,"b":true}', "not json", "[1]",
-             '{"a": "<tag> & \\"quotes\\""}', '{"k": "\\ud83d\\ude00", "n": -12, "f": 1E3, "l": []}', "7"]
+             '{"a": "<tag> & \\"quotes\\""}', '{"k": "\\ud83d\\ude00", "n": -12, "f": 1E3, "l": []}', "7",
+             '"{\\"x\\": [3]}"', '"[1]"', '"not json"']
 
 
 def conversation(rng, dialect):
@@ -54,6 +55,8 @@ def conversation(rng, dialect):
                     "name": rng.choice(["f", "wetter"]), "arguments": rng.choice(ARGUMENTS)}} for i in ids]
         if role in ("user", "assistant") and rng.random() < 0.15:
             m["task"] = rng.choice(chat.TASKS)
+        if role == "user" and rng.random() < 0.1:
+            m["tools"] = TOOLS[:1]
         messages.append(m)
     if messages[-1]["role"] == "assistant" and rng.random() < 0.3:
         messages[-1]["wo_eos"] = True

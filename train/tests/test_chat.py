@@ -117,6 +117,29 @@ def test_v41_differences():
             "｜DSML｜parameter", "｜DSML｜ parameter")
 
 
+def test_arguments_encoded_twice():
+    """V4.1 reads them once more; V4 has a parameter of that name."""
+    twice = [user("q"), assistant("", tool_calls=[call("c", '"{\\"x\\": 3}"')])]
+    assert 'parameter name="x" string="false">3<' in render(twice)
+    assert 'parameter name="arguments" string="true">"{\\"x\\": 3}"<' in v4(twice)
+
+
+def test_tools_of_a_user_message():
+    """They are never shown. In V4.1 they keep the reasoning, as a system message's do; in V4 they are lost."""
+    messages = [user("a", tools=TOOLS), *DIALOG[1:]]
+    assert v4(messages, thinking=True) == v4(DIALOG, thinking=True)
+    assert render(messages, thinking=True) == render(DIALOG, thinking=True, drop_thinking=False)
+
+
+def test_developer():
+    messages = [{"role": "developer", "content": "d"}, *DIALOG]
+    assert v4(messages) == f"{B}{U}d{U}a{A}{END}b{E}{U}c{A}{END}"
+    assert v4(messages, thinking=True) == v4(DIALOG, thinking=True)
+    for dialect, content in (("v41", "d"), ("v4", "")):
+        with pytest.raises(ValueError):
+            render([{"role": "developer", "content": content}, *DIALOG], dialect, thinking=True)
+
+
 @pytest.mark.parametrize("dialect", ["v4", "v41"])
 def test_parse_round_trip(dialect):
     text = "R</think>ok" + chat.render_calls(TOOL_DIALOG[2]["tool_calls"], dialect) + E
