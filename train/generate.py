@@ -50,8 +50,9 @@ class Caches:
 
 
 class Generator:
-    def __init__(self, weights, cfg, token_map=None, device="cpu", random_rows=False):
-        self.cfg, self.device, self.random_rows = cfg, device, random_rows
+    def __init__(self, weights, cfg, token_map=None, device="cpu", random_rows=False, sims=True, exact_ties=False):
+        self.cfg, self.device = cfg, device
+        self.random_rows, self.sims, self.exact_ties = random_rows, sims, exact_ties            # as in model.Run
         self.weights = {n: w.detach() for n, w in weights.items()}
         self.map = token_map.to(device) if token_map is not None else None
         self.dtype = self.weights["embed.weight"].dtype
@@ -76,7 +77,7 @@ class Generator:
         out = []
         for at in range(0, len(prompts), part):
             rows = slice(at, min(at + part, len(prompts)))
-            run = Run(keep={}, random_rows=self.random_rows)
+            run = Run(keep={}, random_rows=self.random_rows, sims=self.sims, exact_ties=self.exact_ties)
             hidden = model.backbone(self.weights, cfg, Batch(cfg, ids[rows], None, self.angles, self.map), run)
             hidden = hidden.view(rows.stop - at, T, -1)
             out.append(hidden[torch.arange(rows.stop - at, device=self.device), length[rows] - 1])
@@ -135,29 +136,29 @@ class Generator:
                 key = rms_norm(linear(lat, p["indexer.wk.weight"]), p["indexer.k_norm.weight"], cfg.rms_norm_eps)
             else:
                 key = self.pooled(p.sub("indexer.compressor."), cache.raw_index[layer], x, t, ratio)
-            cache.keys[layer][each, g] = rounding.index_vector(cfg, rotate(key, *angle))
-        cache.rows[layer][each, g] = model.finish_rows(cfg, lat, angle, True)
+            cache.keys[layer][each, g] = rounding.index_vector(cfg, rotate(key, *angle), self.sims)
+        cache.rows[layer][each, g] = model.finish_rows(cfg, lat, angle, self.sims)
 
     def select(self, cache, p, layer, x, qr, t, angle, sel):
         cfg = self.cfg
         owner, ratio = cfg.kv_owner(layer), cfg.ratio(layer)
         keys = cache.keys[owner]
         visible = torch.arange(keys.shape[1], device=self.device) < ((t + 1) // ratio)[:, None]
-        qi, weight = indexer.queries(p.sub("indexer."), cfg, x, qr, angle, True)
+        qi, weight = indexer.queries(p.sub("indexer."), cfg, x, qr, angle, self.sims)
         score = indexer.scores(qi[:, None], weight[:, None], keys)
         if self.random_rows:
             score = torch.rand_like(score)
         score = score.masked_fill(~visible[:, None], indexer.NEVER)
         limit = sel["candidates"] if cfg.is_v41 and layer > cfg.candidate_source_layer_id else None
-        sel["mask"] = indexer.top_rows(score, limit, cfg.index_topk, False)
+        sel["mask"] = indexer.top_rows(score, limit, cfg.index_topk, self.exact_ties)
         if layer == cfg.candidate_source_layer_id:
-            sel["candidates"] = indexer.candidate_rows(cfg, score, ((t + 1) // ratio - 1)[:, None], False)
+            sel["candidates"] = indexer.candidate_rows(cfg, score, ((t + 1) // ratio - 1)[:, None], self.exact_ties)
 
     def attend(self, cache, p, layer, x, t, sel):
         cfg, ratio, W = self.cfg, self.cfg.ratio(layer), self.cfg.sliding_window
         each = torch.arange(len(t), device=self.device)
         angle = self.angles.at(t, ratio > 0)
-        qr, q, kv = attention.project(p, cfg, x, angle, True)
+        qr, q, kv = attention.project(p, cfg, x, angle, self.sims)
         cache.ring[layer][each, t % W] = kv
         keys = cache.ring[layer]
         seen = last_positions(t + 1, W) >= 0

@@ -6,12 +6,16 @@ from train.reference import toy
 from train.reference.model import Run, oracle_logits
 
 
-@pytest.mark.parametrize("arch", ["v4", "v41"])
-def test_steps_match_full_pass(arch):
+def step_errors(arch, sims):
+    """Largest difference of the logits at every step of two sequences, sorted.
+
+    Exact ties: index scores are often zero for several rows, and which of those torch.topk takes depends on the tensor's shape.
+    """
+    torch.set_num_threads(1)
     cfg, weights, token_map = toy.load(arch)
     ids = [(t * t + 7 * t + 3) % 97 for t in range(290)]
-    g = Generator(weights, cfg, token_map)
-    full = [oracle_logits(weights, cfg, s, Run(), token_map) for s in (ids, ids[50:])]
+    g = Generator(weights, cfg, token_map, sims=sims, exact_ties=True)
+    full = [oracle_logits(weights, cfg, s, Run(sims=sims, exact_ties=True), token_map) for s in (ids, ids[50:])]
     cache = Caches(cfg, 2, 512, "cpu", torch.float32)
     error = []
     with torch.no_grad():
@@ -22,9 +26,19 @@ def test_steps_match_full_pass(arch):
             got = g.step(cache, torch.tensor([ids[131 + n], ids[61 + n]]))
             for row, t in enumerate((131 + n, 11 + n)):
                 error.append(float((got[row] - full[row][t]).abs().max()))
-    # random weights put some values next to a rounding or top-k boundary, where one ulp flips a code: a few steps may differ
-    error.sort()
-    assert error[len(error) // 2] < 2e-3 and error[len(error) * 8 // 10] < 5e-2
+    return sorted(error)
+
+
+@pytest.mark.parametrize("arch", ["v4", "v41"])
+def test_steps_match_full_pass(arch):
+    assert step_errors(arch, sims=False)[-1] < 2e-4
+
+
+@pytest.mark.parametrize("arch", ["v4", "v41"])
+def test_rounded_steps_match_full_pass(arch):
+    """One ulp next to a rounding boundary flips a code, and the row stays: a few steps may differ by more."""
+    error = step_errors(arch, sims=True)
+    assert error[len(error) // 2] < 2e-3 and error[len(error) * 19 // 20] < 2e-2
 
 
 def test_generate_is_greedy():
