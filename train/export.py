@@ -32,7 +32,12 @@ def export(saved, dialect, out):
         text = cfg.raw.get("text_config", cfg.raw)
         text["dspark_confidence_temperatures"] = temperatures
     check_exact(saved["weights"], cfg)
-    total = hf.save(out, saved["weights"], cfg)
+    return write(saved["weights"], cfg, out)
+
+
+def write(weights, cfg, out):
+    """The whole folder: weights, config.json, tokenizer, sampling defaults. -> bytes of tensors"""
+    total = hf.save(out, weights, cfg)
     here = os.path.join(os.path.dirname(__file__), "tokenizer")
     for name in ("tokenizer.json", "tokenizer_config.json"):
         shutil.copy(os.path.join(here, name), out)

@@ -1,4 +1,4 @@
-"""The C engine against the PyTorch reference on the trained models, where their checkpoint folders are (.build/models).
+"""The C engine against the PyTorch reference on the shipped models, whose checkpoint folders are made from models/*.gguf.
 
 One sequence of held-out documents per model, 300 positions past its last limit: v41's candidate level begins at 2,048 tokens (256
 blocks of 8), its selection at 512 rows; v4's at 64 rows of four.
@@ -15,6 +15,7 @@ import torch
 
 import engine
 from train.data import stream
+from train.import_gguf import write_folder
 from train.reference import hf, token_map
 from train.reference.model import Run, oracle_logits
 
@@ -31,11 +32,11 @@ def documents(dialect, n):
 
 
 @pytest.fixture(scope="module", params=N_TOKEN)
-def trained(request):
-    """-> folder, token ids, function(ids, sims) -> the reference's logits"""
-    folder = engine.ROOT / ".build/models" / request.param
-    if not (folder / "config.json").exists():
-        pytest.skip(f"{folder} is not there: train it (train/README.md)")
+def trained(request, tmp_path_factory):
+    """-> shipped file, its checkpoint folder, token ids, function(ids, sims) -> the reference's logits"""
+    file = engine.ROOT / "models" / f"{request.param}.gguf"
+    folder = tmp_path_factory.mktemp("checkpoint") / request.param
+    write_folder(file, folder)
     cfg, weights = hf.load(folder)
     tokens = token_map.for_folder(folder, cfg.vocab_size) if cfg.engram_layer_ids else None
 
@@ -43,7 +44,7 @@ def trained(request):
         with torch.no_grad():
             return oracle_logits(weights, cfg, ids, Run(sims=sims, exact_ties=True), tokens).numpy()
 
-    return folder, documents("v41" if cfg.is_v41 else "v4", N_TOKEN[request.param]), reference
+    return file, folder, documents("v41" if cfg.is_v41 else "v4", N_TOKEN[request.param]), reference
 
 
 def surprise(logits, ids):
@@ -54,9 +55,9 @@ def surprise(logits, ids):
 
 def test_without_rounding(hadal, trained):
     """All rows but the odd close call of a selection."""
-    folder, ids, reference = trained
+    file, _, ids, reference = trained
     want = reference(ids, sims=False)
-    _, got = engine.score(hadal, folder, ids, "--no-kv-rounding")
+    _, got = engine.score(hadal, file, ids, "--no-kv-rounding")
     errors = engine.row_errors(got, want)
     print(f"relative error: median {np.median(errors):.1e}, largest {errors.max():.1e}")
     assert (errors < 1e-3).mean() > 0.997, np.flatnonzero(errors >= 1e-3)
@@ -66,9 +67,9 @@ def test_without_rounding(hadal, trained):
 
 def test_with_rounding(hadal, trained):
     """The same likeliest token at every position, close calls apart; the same surprise."""
-    folder, ids, reference = trained
+    file, _, ids, reference = trained
     want = reference(ids, sims=True)
-    _, got = engine.score(hadal, folder, ids)
+    _, got = engine.score(hadal, file, ids)
     errors, chosen = engine.row_errors(got, want), engine.same_choice(got, want, 0.02)
     print(f"relative error: median {np.median(errors):.1e}, largest {errors.max():.1e}, {(errors > 1e-3).mean():.3f} above 1e-3")
     assert np.median(errors) < 3e-3
@@ -77,10 +78,12 @@ def test_with_rounding(hadal, trained):
     assert abs(surprise(got, ids) - surprise(want, ids)) < 1e-3
 
 
-def test_converted_file_has_the_same_bits(hadal, trained, tmp_path):
-    folder, ids, _ = trained
-    file = tmp_path / "model.gguf"
-    subprocess.run([hadal, "convert", folder, "--output", file, "--quiet"], check=True, capture_output=True)
+def test_folder_and_file_are_the_same_model(hadal, trained, tmp_path):
+    """Decoded, encoded and converted again, the weights are the shipped bytes; read from the folder, they give the same bits."""
+    file, folder, ids, _ = trained
+    again = tmp_path / "model.gguf"
+    subprocess.run([hadal, "convert", folder, "--output", again, "--quiet"], check=True, capture_output=True)
+    assert again.read_bytes() == file.read_bytes()
     _, from_folder = engine.score(hadal, folder, ids[:150])
     _, from_file = engine.score(hadal, file, ids[:150])
     assert from_folder.tobytes() == from_file.tobytes()
