@@ -112,8 +112,8 @@ const struct case_line test_cases[] = {
 /* Sizes of V4 Flash where one call fits into a test machine's patience. */
 const struct case_line bench_cases[] = {
     {OP_matmul, "n=1 O=2048 I=4096 w:*"},
-    {OP_matmul, "n=4 O=2048 I=4096 w:*"},
-    {OP_matmul, "n=64 O=512 I=4096 w:*"},
+    {OP_matmul, "n=6 O=2048 I=4096 w:*"},
+    {OP_matmul, "n=256 O=512 I=4096 w:*"},
     {OP_matmul_grouped, "n=1 G=8 O=1024 I=4096 w:FP8_TILE128"},
     {OP_rms_norm, "*=1 d=4096 eps=1e-6"},
     {OP_round_fp8, "*=64 d=512 block=64 n_col=448"},

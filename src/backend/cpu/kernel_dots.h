@@ -5,6 +5,9 @@
 
 #include "backend/cpu/kernel_formats.h"
 
+/* A loop over registers: unrolled, so that arrays of them are none */
+#define EACH(i, n) _Pragma("GCC unroll 24") for (int i = 0; i < (n); i++)
+
 /* Adds a[i] b[i] for i < n < 16 to lanes 0 .. n - 1; unlike multiplying with zeros, it leaves the
  * others alone. */
 VEC void dots_tail(float lanes[16], const float *a, const float *b, int64_t n)
@@ -171,63 +174,67 @@ static float dots_dot3(const float *a, const float *b, const float *c, int64_t n
     return sum;
 }
 
-/* n_row is a constant once inlined, so the sums stay in registers. */
-VEC void tile_run(const struct micro_tile *t, int n_row)
+/* Lanes `at` .. at + VEC_PART of a tile's sums. n_x is a constant once inlined, so that they live
+ * in registers; with the x rows and one weight at a time they just fit. */
+VEC void tile_part(const struct micro_tile *t, int n_x, int at)
 {
-    v16 acc[6];
-    acc[0] = v16_load(t->lanes[0]);
-    acc[1] = v16_load(t->lanes[1]);
-    acc[2] = n_row > 1 ? v16_load(t->lanes[2]) : acc[0];
-    acc[3] = n_row > 1 ? v16_load(t->lanes[3]) : acc[0];
-    acc[4] = n_row > 2 ? v16_load(t->lanes[4]) : acc[0];
-    acc[5] = n_row > 2 ? v16_load(t->lanes[5]) : acc[0];
-    const float *const x[3] = {t->x[0], t->x[1], t->x[2]}, *const w[2] = {t->w[0], t->w[1]};
-    int64_t i = 0, n = t->n;
-    for (; i + 16 <= n; i += 16)
-        v16_step(acc, x, n_row, w, i);
-    v16_store(t->lanes[0], acc[0]);
-    v16_store(t->lanes[1], acc[1]);
-    if (n_row > 1) {
-        v16_store(t->lanes[2], acc[2]);
-        v16_store(t->lanes[3], acc[3]);
+    vec_part acc[MICRO_TILE_SUMS], x[MICRO_TILE_X];
+    const float *x_row[MICRO_TILE_X], *w_row[MICRO_TILE_W];
+    int64_t n = t->n / 16 * 16;
+    EACH (r, n_x)
+        x_row[r] = t->x[r] + at;
+    EACH (m, MICRO_TILE_W)
+        w_row[m] = t->w[m] + at;
+    EACH (j, n_x * MICRO_TILE_W)
+        acc[j] = vec_part_load(t->lanes[j] + at);
+    for (int64_t i = 0; i < n; i += 16) {
+        EACH (r, n_x)
+            x[r] = vec_part_load(x_row[r] + i);
+        EACH (m, MICRO_TILE_W) {
+            vec_part w = vec_part_load(w_row[m] + i);
+            EACH (r, n_x)
+                acc[r * MICRO_TILE_W + m] = vec_part_fma(x[r], w, acc[r * MICRO_TILE_W + m]);
+        }
     }
-    if (n_row > 2) {
-        v16_store(t->lanes[4], acc[4]);
-        v16_store(t->lanes[5], acc[5]);
+    EACH (j, n_x * MICRO_TILE_W)
+        vec_part_store(t->lanes[j] + at, acc[j]);
+}
+
+VEC void tile_run(const struct micro_tile *t, int n_x)
+{
+    if (n_x > VEC_TILE_X)
+        return;
+    if (t->is_first)
+        memset(t->lanes, 0, (size_t)(n_x * MICRO_TILE_W) * sizeof *t->lanes);
+    for (int at = 0; at < 16; at += VEC_PART)
+        tile_part(t, n_x, at);
+    int64_t n_done = t->n / 16 * 16;
+    for (int j = 0; j < n_x * MICRO_TILE_W && n_done < t->n; j++)
+        dots_tail(t->lanes[j], t->x[j / MICRO_TILE_W] + n_done, t->w[j % MICRO_TILE_W] + n_done,
+            t->n - n_done);
+}
+
+static void dots_tile(const struct micro_tile *t)
+{
+    switch (t->n_x) {
+    case 1:
+        tile_run(t, 1);
+        break;
+    case 2:
+        tile_run(t, 2);
+        break;
+    case 3:
+        tile_run(t, 3);
+        break;
+    case 4:
+        tile_run(t, 4);
+        break;
+    case 5:
+        tile_run(t, 5);
+        break;
+    default:
+        tile_run(t, 6);
     }
-    for (int j = 0; j < 2 * n_row && i < n; j++)
-        dots_tail(t->lanes[j], x[j / 2] + i, w[j % 2] + i, n - i);
-}
-
-static void tile_1(const struct micro_tile *t)
-{
-    tile_run(t, 1);
-}
-
-static void tile_2(const struct micro_tile *t)
-{
-    tile_run(t, 2);
-}
-
-static void tile_3(const struct micro_tile *t)
-{
-    tile_run(t, 3);
-}
-
-static void dots_3x2(const float *const x[3], const float *const w[2], int64_t n, float out[6])
-{
-    v16 zero = v16_set(0), acc[6] = {zero, zero, zero, zero, zero, zero};
-    const float *const x_row[3] = {x[0], x[1], x[2]}, *const w_row[2] = {w[0], w[1]};
-    int64_t i = 0;
-    for (; i + 16 <= n; i += 16)
-        v16_step(acc, x_row, 3, w_row, i);
-    float rest[4];
-    v16_fold4(out, acc[0], acc[1], acc[2], acc[3]);
-    v16_fold4(rest, acc[4], acc[5], acc[4], acc[5]);
-    out[4] = rest[0];
-    out[5] = rest[1];
-    for (int j = 0; j < 6 && i < n; j++) /* rows that do not fill their lanes: again, one by one */
-        out[j] = dots_dot(x[j / 2], w[j % 2], n);
 }
 
 /* ---- Weighted sum of keys ---- */

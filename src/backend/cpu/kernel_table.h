@@ -56,7 +56,7 @@ static void dot4_fp8_pack(const struct micro_rows *w, const float *x, float *y)
 #define MICRO_TABLE(level)                                                                         \
     {                                                                                              \
         .name = level, .decode = FORMAT_TABLE(decode), .dot4 = FORMAT_TABLE(dot4),                 \
-        .tile = {tile_1, tile_2, tile_3}, .fold = dots_fold, .dot = dots_dot, .dots = dots_3x2,    \
+        .n_tile_x = VEC_TILE_X, .tile = dots_tile, .fold = dots_fold, .dot = dots_dot,             \
         .dot3 = dots_dot3, .max = rows_max, .exp_sum = rows_exp_sum, .weighted = dots_weighted,    \
         .relu_sum = rows_relu_sum, .scale = rows_scale, .divide = rows_divide, .add = rows_add,    \
         .add_scaled = rows_add_scaled, .swiglu = rows_swiglu, .pool = rows_pool,                   \

@@ -1,16 +1,19 @@
 /* matmul.c: activation rows times weights, decoded as they are read.
  *
- * One row: four weight rows at a time, decoded in registers. Several rows: a panel of weight rows
- * is decoded in chunks of columns and used for a block of activation rows, so loads and decoding
- * are shared; the 16 lanes of every sum stay in memory between chunks (unless one chunk is all) and
- * see the same additions in the same order in all ways.
+ * One row: four weight rows at a time, decoded in registers. Several rows, in blocks: they are
+ * copied so that the same columns of all rows lie together; then, for a panel of weight rows and
+ * one chunk of columns after the other, four weight rows at a time are decoded into the first cache
+ * and used for all activation rows. The 16 lanes of every sum stay in memory between chunks and see
+ * the same additions in the same order in all ways.
  */
 #include "backend/cpu/cpu.h"
 #include "ops/ref/ref.h"
 
 #include <string.h>
 
-enum { PANEL = 8, CHUNK = 512, BLOCK = 48 };
+/* Weight rows, columns, activation rows. A block's chunk of columns and a panel's sums share the
+ * second cache; a panel is long enough that a block's columns come from further away rarely. */
+enum { PANEL = 48, CHUNK = 512, BLOCK = 96, FEW_ROWS = 12, SMALL_PANEL = 8, STEP = 8 };
 
 const float **cpu_rows(struct cpu *c, const struct tensor *t, int64_t n, int64_t offset)
 {
@@ -20,24 +23,27 @@ const float **cpu_rows(struct cpu *c, const struct tensor *t, int64_t n, int64_t
     return p;
 }
 
-/* Dots of up to 3 vectors q and 2 keys. */
+/* Dots of up to MICRO_TILE_X vectors q and MICRO_TILE_W keys. */
 static void dot_tile(struct cpu *lane, const struct cpu_dots *s, int64_t q, int64_t key)
 {
-    int64_t last_q = s->n_q - 1, last_key = s->n_key - 1;
-    const float *x[3], *w[2] = {s->key[key], s->key[key < last_key ? key + 1 : last_key]};
-    float out[6];
-    for (int64_t i = 0; i < 3; i++)
-        x[i] = s->q[q + i < last_q ? q + i : last_q];
-    lane->micro->dots(x, w, s->d, out);
-    for (int64_t i = 0; i < 6; i++)
-        if (q + i / 2 <= last_q && key + i % 2 <= last_key)
-            s->out[(q + i / 2) * s->stride + key + i % 2] = out[i];
+    float lanes[MICRO_TILE_SUMS][16], out[MICRO_TILE_SUMS];
+    int64_t n_x = s->n_q - q < lane->micro->n_tile_x ? s->n_q - q : lane->micro->n_tile_x;
+    struct micro_tile t = {.n = s->d, .n_x = (int)n_x, .is_first = 1, .lanes = lanes};
+    for (int64_t i = 0; i < n_x; i++)
+        t.x[i] = s->q[q + i];
+    for (int64_t i = 0; i < MICRO_TILE_W; i++)
+        t.w[i] = s->key[key + i < s->n_key ? key + i : s->n_key - 1];
+    lane->micro->tile(&t);
+    lane->micro->fold((const float(*)[16])lanes, n_x * MICRO_TILE_W, out);
+    for (int64_t i = 0; i < n_x; i++)
+        for (int64_t k = 0; k < MICRO_TILE_W && key + k < s->n_key; k++)
+            s->out[(q + i) * s->stride + key + k] = out[i * MICRO_TILE_W + k];
 }
 
 void cpu_dot_all(struct cpu *lane, const struct cpu_dots *s)
 {
-    for (int64_t key = 0; key < s->n_key; key += 2)
-        for (int64_t q = 0; q < s->n_q; q += 3)
+    for (int64_t key = 0; key < s->n_key; key += MICRO_TILE_W)
+        for (int64_t q = 0; q < s->n_q; q += lane->micro->n_tile_x)
             dot_tile(lane, s, q, key);
 }
 
@@ -104,23 +110,15 @@ static void run_single(struct cpu *lane, const struct cpu_matmul *m, int64_t fir
 
 /* ---- Several activation rows ---- */
 
-/* Up to PANEL weight rows and up to BLOCK activation rows. The latter in groups of 3 or 2, as even
- * as possible (a group of one would keep the multipliers half idle). lanes: for every group and
- * every pair of weight rows, 6 sums (micro_tile). */
+/* A panel of weight rows from o, a block of activation rows from r. The latter in groups as even as
+ * possible, as many in a group as a tile takes. */
 struct panel {
     const struct cpu_matmul *m;
     int64_t o, n_out, r, n_row, n_group;
-    float *decoded;        /* PANEL x CHUNK values */
-    const float *w[PANEL]; /* the chunk of every weight row: there, or where F32 weights lie */
+    const float *x; /* by chunk, then row: CHUNK values each */
+    float *decoded; /* MICRO_TILE_W x CHUNK */
     float (*lanes)[16];
 };
-
-enum { N_PAIR = PANEL / 2, TILE_SUMS = 6, N_SUM = (BLOCK + 2) / 3 * N_PAIR * TILE_SUMS };
-
-static float (*tile_lanes(const struct panel *p, int64_t group, int pair))[16]
-{
-    return p->lanes + (group * N_PAIR + pair) * TILE_SUMS;
-}
 
 /* First activation row of group g within the block. */
 static int64_t group_row(const struct panel *p, int64_t g)
@@ -128,116 +126,94 @@ static int64_t group_row(const struct panel *p, int64_t g)
     return g * p->n_row / p->n_group;
 }
 
-/* F32 rows are used where they lie only if that is once or twice: rows that are a multiple of 4 KiB
- * apart would push each other out of the first cache, and decoded ones are not. */
-static void load_chunk(struct cpu *lane, struct panel *p, int64_t first, int64_t n)
+static float (*tile_lanes(const struct panel *p, int64_t quad, int64_t g))[16]
 {
-    int may_stay = p->m->w.type == DT_F32 && p->n_group <= 2;
-    for (int64_t i = 0; i < p->n_out; i++) {
-        const float *row = (const float *)(const void *)data_of(&p->m->w, p->o + i);
-        if (may_stay && (uintptr_t)row % sizeof *row == 0) {
-            p->w[i] = row + first;
-            continue;
-        }
-        p->w[i] = p->decoded + i * CHUNK;
-        decode(lane, &p->m->w, p->o + i, first, n, p->decoded + i * CHUNK);
+    return p->lanes + (quad * p->n_row + group_row(p, g)) * MICRO_TILE_W;
+}
+
+static int64_t min64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Copies a block's rows. */
+static void pack_rows(const struct panel *p, float *to)
+{
+    int64_t n_in = p->m->w.dim[1];
+    for (int64_t i = 0; i < n_in; i += CHUNK)
+        for (int64_t r = 0; r < p->n_row; r++, to += CHUNK)
+            memcpy(to, p->m->x[p->r + r] + i, (size_t)min64(CHUNK, n_in - i) * sizeof *to);
+}
+
+/* Columns [first, first + n) of four weight rows; where the panel has fewer, the last one again. */
+static void load_weights(struct cpu *lane, const struct panel *p, int64_t quad, int64_t first,
+    int64_t n, struct micro_tile *t)
+{
+    for (int64_t i = 0; i < MICRO_TILE_W; i++) {
+        int64_t row = quad * MICRO_TILE_W + i;
+        if (row < p->n_out)
+            decode(lane, &p->m->w, p->o + row, first, n, p->decoded + i * CHUNK);
+        t->w[i] = row < p->n_out ? p->decoded + i * CHUNK : t->w[i - 1];
     }
 }
 
-/* Group g of activation rows times one pair of weight rows, for the chunk that is loaded. Returns
- * the rows in the group. */
-static int64_t point_tile(
-    const struct panel *p, int64_t g, int pair, int64_t first, struct micro_tile *t)
+static void add_chunk(struct cpu *lane, const struct panel *p, int64_t first)
 {
-    int64_t row = group_row(p, g), n_row = group_row(p, g + 1) - row;
-    for (int64_t i = 0; i < 3; i++)
-        t->x[i] = p->m->x[p->r + row + (i < n_row ? i : 0)] + first;
-    t->w[0] = p->w[2 * pair];
-    t->w[1] = p->w[2 * pair + 1 < p->n_out ? 2 * pair + 1 : 2 * pair];
-    return n_row;
-}
-
-static void store_tile(const struct panel *p, int64_t g, int pair, const float sum[TILE_SUMS])
-{
-    int64_t row = group_row(p, g), n_row = group_row(p, g + 1) - row;
-    for (int64_t i = 0; i < 2 * n_row; i++)
-        if (2 * pair + i % 2 < p->n_out)
-            p->m->y[p->r + row + i / 2][p->o + 2 * pair + i % 2] = sum[i];
-}
-
-static void add_chunk(struct cpu *lane, const struct panel *p, int64_t first, int64_t n)
-{
-    for (int64_t i = 0; i < p->n_group * N_PAIR; i++) {
-        struct micro_tile t;
-        int pair = (int)(i % N_PAIR);
-        if (2 * pair >= p->n_out)
-            continue;
-        int64_t n_row = point_tile(p, i / N_PAIR, pair, first, &t);
-        t.n = n;
-        t.lanes = tile_lanes(p, i / N_PAIR, pair);
-        lane->micro->tile[n_row - 1](&t);
+    struct micro_tile t = {.n = min64(CHUNK, p->m->w.dim[1] - first), .is_first = !first};
+    const float *x = p->x + first * p->n_row;
+    for (int64_t quad = 0; quad * MICRO_TILE_W < p->n_out; quad++) {
+        load_weights(lane, p, quad, first, t.n, &t);
+        for (int64_t g = 0; g < p->n_group; g++) {
+            t.n_x = (int)(group_row(p, g + 1) - group_row(p, g));
+            for (int64_t i = 0; i < t.n_x; i++)
+                t.x[i] = x + (group_row(p, g) + i) * CHUNK;
+            t.lanes = tile_lanes(p, quad, g);
+            lane->micro->tile(&t);
+        }
     }
 }
 
 static void store_sums(struct cpu *lane, const struct panel *p)
 {
-    for (int64_t i = 0; i < p->n_group * N_PAIR; i++) {
-        float sum[TILE_SUMS];
-        int pair = (int)(i % N_PAIR);
-        if (2 * pair >= p->n_out)
-            continue;
-        lane->micro->fold((const float(*)[16])tile_lanes(p, i / N_PAIR, pair), TILE_SUMS, sum);
-        store_tile(p, i / N_PAIR, pair, sum);
-    }
+    for (int64_t quad = 0; quad * MICRO_TILE_W < p->n_out; quad++)
+        for (int64_t r = 0; r < p->n_row; r++) {
+            const float(*lanes)[16] =
+                (const float(*)[16])p->lanes + (quad * p->n_row + r) * MICRO_TILE_W;
+            float sum[MICRO_TILE_W];
+            lane->micro->fold(lanes, MICRO_TILE_W, sum);
+            int64_t o = quad * MICRO_TILE_W;
+            memcpy(p->m->y[p->r + r] + p->o + o, sum,
+                (size_t)min64(MICRO_TILE_W, p->n_out - o) * sizeof *sum);
+        }
 }
 
-/* Rows that fit one chunk: every sum is done at once. */
-static void run_whole(struct cpu *lane, struct panel *p)
+/* Outputs [first, end) for one block of activation rows. */
+static void run_block(struct cpu *lane, struct panel *p, int64_t first, int64_t end)
 {
-    int64_t n_in = p->m->w.dim[1];
-    load_chunk(lane, p, 0, n_in);
-    for (int64_t i = 0; i < p->n_group * N_PAIR; i++) {
-        struct micro_tile t;
-        float sum[TILE_SUMS];
-        int pair = (int)(i % N_PAIR);
-        if (2 * pair >= p->n_out)
-            continue;
-        point_tile(p, i / N_PAIR, pair, 0, &t);
-        lane->micro->dots(t.x, t.w, n_in, sum);
-        store_tile(p, i / N_PAIR, pair, sum);
+    int64_t n_in = p->m->w.dim[1], n_panel = p->n_row > FEW_ROWS ? PANEL : SMALL_PANEL;
+    p->n_group = (p->n_row + lane->micro->n_tile_x - 1) / lane->micro->n_tile_x;
+    for (p->o = first; p->o < end; p->o += n_panel) {
+        p->n_out = min64(n_panel, end - p->o);
+        for (int64_t i = 0; i < n_in; i += CHUNK)
+            add_chunk(lane, p, i);
+        store_sums(lane, p);
     }
 }
 
-static void run_chunks(struct cpu *lane, struct panel *p)
-{
-    int64_t n_in = p->m->w.dim[1];
-    memset(p->lanes, 0, (size_t)(p->n_group * N_PAIR * TILE_SUMS) * sizeof *p->lanes);
-    for (int64_t i = 0; i < n_in; i += CHUNK) {
-        int64_t n_col = n_in - i < CHUNK ? n_in - i : CHUNK;
-        load_chunk(lane, p, i, n_col);
-        add_chunk(lane, p, i, n_col);
-    }
-    store_sums(lane, p);
-}
-
-static void run_panels(struct cpu *lane, const struct cpu_matmul *m, int64_t first, int64_t end)
+static void run_blocks(struct cpu *lane, const struct cpu_matmul *m, int64_t first, int64_t end)
 {
     struct panel p = {.m = m};
-    int64_t n_in = m->w.dim[1];
-    p.decoded = backend_scratch(&lane->base, PANEL * CHUNK * sizeof *p.decoded);
-    p.lanes = backend_scratch(&lane->base, N_SUM * sizeof *p.lanes);
-    if (!p.decoded || !p.lanes)
-        return;
-    for (p.o = first; p.o < end; p.o += PANEL) {
-        p.n_out = end - p.o < PANEL ? end - p.o : PANEL;
-        for (p.r = 0; p.r < m->n; p.r += BLOCK) {
-            p.n_row = m->n - p.r < BLOCK ? m->n - p.r : BLOCK;
-            p.n_group = (p.n_row + 2) / 3;
-            if (n_in <= CHUNK)
-                run_whole(lane, &p);
-            else
-                run_chunks(lane, &p);
-        }
+    int64_t n_block = (m->n + BLOCK - 1) / BLOCK, most = (m->n + n_block - 1) / n_block,
+            n_chunk = (m->w.dim[1] + CHUNK - 1) / CHUNK;
+    float *x = backend_scratch(&lane->base, (size_t)(most * n_chunk * CHUNK) * sizeof *x);
+    p.decoded = backend_scratch(&lane->base, MICRO_TILE_W * CHUNK * sizeof *p.decoded);
+    p.lanes = backend_scratch(&lane->base, (size_t)(most * PANEL) * sizeof *p.lanes);
+    p.x = x;
+    for (int64_t b = 0; x && p.decoded && p.lanes && b < n_block; b++) {
+        p.r = b * m->n / n_block;
+        p.n_row = (b + 1) * m->n / n_block - p.r;
+        pack_rows(&p, x);
+        run_block(lane, &p, first, end);
     }
 }
 
@@ -246,7 +222,7 @@ void cpu_matmul_range(struct cpu *lane, const struct cpu_matmul *m, int64_t firs
     if (m->n == 1 && lane->micro->dot4[m->w.type])
         run_single(lane, m, first, end);
     else if (m->n > 0)
-        run_panels(lane, m, first, end);
+        run_blocks(lane, m, first, end);
 }
 
 static void run_range(struct cpu *lane, void *job, int64_t first, int64_t end)
@@ -256,7 +232,7 @@ static void run_range(struct cpu *lane, void *job, int64_t first, int64_t end)
 
 void cpu_matmul_all(struct cpu *c, struct cpu_matmul *m)
 {
-    struct cpu_split split = {m->w.dim[0], PANEL, m->n * m->w.dim[1]};
+    struct cpu_split split = {m->w.dim[0], STEP, m->n * m->w.dim[1]};
     cpu_run(c, split, run_range, m);
 }
 
@@ -303,5 +279,5 @@ void cpu_matmul_grouped(struct backend *be, const void *args)
             return;
     }
     if (job.group)
-        cpu_run(c, (struct cpu_split){a->w->dim[0], PANEL, n * n_in}, run_grouped, &job);
+        cpu_run(c, (struct cpu_split){a->w->dim[0], STEP, n * n_in}, run_grouped, &job);
 }

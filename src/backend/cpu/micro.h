@@ -19,11 +19,14 @@ struct micro_rows {
     int64_t n_col;
 };
 
-/* Up to 3 activation rows times 2 weight rows, both F32, n values (a multiple of 16 but for the
- * last part of a row): continues the lane sums lanes[2 r + w]. */
+/* Up to MICRO_TILE_X activation rows times MICRO_TILE_W weight rows, both F32, n values (a multiple
+ * of 16 but for the last part of a row): the lane sums lanes[MICRO_TILE_W r + w], begun or
+ * continued. */
+enum { MICRO_TILE_X = 6, MICRO_TILE_W = 4, MICRO_TILE_SUMS = MICRO_TILE_X * MICRO_TILE_W };
 struct micro_tile {
-    const float *x[3], *w[2];
+    const float *x[MICRO_TILE_X], *w[MICRO_TILE_W];
     int64_t n;
+    int n_x, is_first;
     float (*lanes)[16];
 };
 
@@ -55,11 +58,10 @@ struct micro {
     void (*decode[N_DTYPE])(const struct decode_run *r); /* NULL: tensor_decode */
     void (*dot4[N_DTYPE])(
         const struct micro_rows *w, const float *x, float *y); /* NULL: decode, then tiles */
-    void (*tile[3])(const struct micro_tile *t);               /* for 1, 2 and 3 activation rows */
+    int n_tile_x; /* activation rows that a tile of this instruction set has registers for */
+    void (*tile)(const struct micro_tile *t);
     void (*fold)(const float (*lanes)[16], int64_t n, float *out); /* n sums */
     float (*dot)(const float *a, const float *b, int64_t n);
-    void (*dots)(const float *const x[3], const float *const w[2], int64_t n,
-        float out[6]);                                                        /* out[2 r + w] */
     float (*dot3)(const float *a, const float *b, const float *c, int64_t n); /* sum (a b) c */
     float (*max)(const float *x, int64_t n);                                  /* n > 0 */
     float (*exp_sum)(float *x, float largest, int64_t n); /* x = e^(x - largest); their lane sum */

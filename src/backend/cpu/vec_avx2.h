@@ -206,34 +206,23 @@ VEC v16 v16_from_i8(b16 x)
         _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(x, 8)))};
 }
 
-/* acc[2 r + m] += x[r] w[m] for 16 values at i, n_x activation rows. One half after the other: then
- * six sums, two weights and one x are 9 of the 16 registers at work, and nothing is loaded twice.
- */
-VEC void vec_step_half(
-    __m256 *const acc[6], const float *const *x, int n_x, const float *const w[2], int64_t i)
+/* The part of a v16 that fits a register, for sums that need many of them */
+enum { VEC_PART = 8, VEC_TILE_X = 3 };
+typedef __m256 vec_part;
+
+VEC vec_part vec_part_load(const float *p)
 {
-    __m256 w0 = _mm256_loadu_ps(w[0] + i), w1 = _mm256_loadu_ps(w[1] + i),
-           v = _mm256_loadu_ps(x[0] + i);
-    *acc[0] = _mm256_fmadd_ps(v, w0, *acc[0]);
-    *acc[1] = _mm256_fmadd_ps(v, w1, *acc[1]);
-    if (n_x > 1) {
-        v = _mm256_loadu_ps(x[1] + i);
-        *acc[2] = _mm256_fmadd_ps(v, w0, *acc[2]);
-        *acc[3] = _mm256_fmadd_ps(v, w1, *acc[3]);
-    }
-    if (n_x > 2) {
-        v = _mm256_loadu_ps(x[2] + i);
-        *acc[4] = _mm256_fmadd_ps(v, w0, *acc[4]);
-        *acc[5] = _mm256_fmadd_ps(v, w1, *acc[5]);
-    }
+    return _mm256_loadu_ps(p);
 }
 
-VEC void v16_step(v16 acc[6], const float *const *x, int n_x, const float *const w[2], int64_t i)
+VEC void vec_part_store(float *p, vec_part x)
 {
-    __m256 *low[6] = {&acc[0].a, &acc[1].a, &acc[2].a, &acc[3].a, &acc[4].a, &acc[5].a};
-    __m256 *high[6] = {&acc[0].b, &acc[1].b, &acc[2].b, &acc[3].b, &acc[4].b, &acc[5].b};
-    vec_step_half(low, x, n_x, w, i);
-    vec_step_half(high, x, n_x, w, i + 8);
+    _mm256_storeu_ps(p, x);
+}
+
+VEC vec_part vec_part_fma(vec_part x, vec_part y, vec_part z)
+{
+    return _mm256_fmadd_ps(x, y, z);
 }
 
 /* Bytes as the high halves of f16 numbers */

@@ -249,22 +249,23 @@ VEC v16 v16_from_e4m3_256th(b16 x)
     return vec_widen16(vec_e4m3_half(vzip1q_u8(zero, x)), vec_e4m3_half(vzip2q_u8(zero, x)));
 }
 
-/* acc[2 r + m] += x[r] w[m] for 16 values at i, n_x activation rows */
-VEC void v16_step(v16 acc[6], const float *const *x, int n_x, const float *const w[2], int64_t i)
+/* The part of a v16 that fits a register, for sums that need many of them */
+enum { VEC_PART = 4, VEC_TILE_X = 6 };
+typedef float32x4_t vec_part;
+
+VEC vec_part vec_part_load(const float *p)
 {
-    v16 w0 = v16_load(w[0] + i), w1 = v16_load(w[1] + i), v = v16_load(x[0] + i);
-    acc[0] = v16_fma(v, w0, acc[0]);
-    acc[1] = v16_fma(v, w1, acc[1]);
-    if (n_x > 1) {
-        v = v16_load(x[1] + i);
-        acc[2] = v16_fma(v, w0, acc[2]);
-        acc[3] = v16_fma(v, w1, acc[3]);
-    }
-    if (n_x > 2) {
-        v = v16_load(x[2] + i);
-        acc[4] = v16_fma(v, w0, acc[4]);
-        acc[5] = v16_fma(v, w1, acc[5]);
-    }
+    return vld1q_f32(p);
+}
+
+VEC void vec_part_store(float *p, vec_part x)
+{
+    vst1q_f32(p, x);
+}
+
+VEC vec_part vec_part_fma(vec_part x, vec_part y, vec_part z)
+{
+    return vfmaq_f32(z, x, y);
 }
 
 #endif
