@@ -40,7 +40,7 @@ def own_rows(trainer, sampler, n, temperature, max_new=128):
 
 
 @hot
-def draft_losses(base, bias, target_logits, label, conf, keep):
+def draft_losses(base, bias, target_logits, label, conf, keep, ce_share):
     """base+bias: draft logits [A,S,V]; target_logits [A,S,V]; label [A,S]; conf [A,S]; keep [A,S] (supervised prefix).
 
     -> weighted loss, acceptance per position [S], calibration loss.
@@ -54,7 +54,7 @@ def draft_losses(base, bias, target_logits, label, conf, keep):
     bce = torch.nn.functional.binary_cross_entropy_with_logits(conf, accept, reduction="none")
     k = torch.arange(label.shape[1], device=label.device)
     w = torch.exp(-k / 4.0) * keep
-    loss = (w * (0.1 * ce + 0.9 * l1 + bce)).sum() / w.sum().clamp_min(1)
+    loss = (w * (ce_share * ce + (1 - ce_share) * l1 + bce)).sum() / w.sum().clamp_min(1)
     return loss, (accept * keep).sum(0) / keep.sum(0).clamp_min(1), (bce * keep).sum() / keep.sum().clamp_min(1)
 
 
@@ -87,7 +87,8 @@ class DraftTrainer:
         row = torch.arange(len(ids), device=ids.device)[:, None].expand_as(p)
         return row.reshape(-1), p.reshape(-1)
 
-    def step(self, ids, start, weight, per_row, rate):
+    def gradients(self, ids, start, weight, per_row):
+        """Backward pass of one batch. -> acceptance per position, loss, calibration loss"""
         cfg, S = self.cfg, self.cfg.dspark_block_size
         batch, hidden, taps = self.context(ids, start)
         row, p = self.anchors(ids, start, weight, per_row)
@@ -103,11 +104,16 @@ class DraftTrainer:
         conf = dspark.confidence(self.live, cfg, y, e)
         with torch.no_grad():
             target = basics.linear(hidden[row[:, None], ahead], self.live["head.weight"])
-        loss, accept, bce = draft_losses(dspark.unbiased_logits(self.live, cfg, y), bias, target, label, conf, keep)
+        loss, accept, bce = draft_losses(dspark.unbiased_logits(self.live, cfg, y), bias, target, label, conf, keep,
+                                         self.args.ce_share)
         loss.backward()
-        self.opt.step(rate)
         self.opt.balance(run.loads)
-        return torch.cat((accept, torch.stack((loss.detach(), bce))))
+        return torch.cat((accept, torch.stack((loss.detach(), bce)))).detach()
+
+    def step(self, ids, start, weight, per_row, rate):
+        out = self.gradients(ids, start, weight, per_row)
+        self.opt.step(rate)
+        return out
 
     def loop(self, sampler, own):
         args, began, n, log = self.args, time.time(), 0, []
@@ -206,10 +212,10 @@ def calibrate(cycles, S):
 
 def kind_prompts(dialect, kind, n):
     """Prompts of one kind: fresh documents cut at the start of a supervised stretch."""
-    from .data import stream
+    from .data import misc, stream
     out = []
     for ids, mask in stream({kind: 1.0}, dialect, 990001, 0, 1024):
-        begin = [i for i in range(40, len(ids) - 60) if mask[i] and (not mask[i - 1] or kind in ("prose", "code", "json"))]
+        begin = [i for i in range(40, len(ids) - 60) if mask[i] and (not mask[i - 1] or kind in misc.RAW)]
         if begin:
             out.append(ids[: begin[len(begin) // 2]].tolist())
         if len(out) == n:
@@ -223,13 +229,14 @@ def options(a):
     a.add_argument("--draft-muon-lr", type=float, default=0.02)
     a.add_argument("--draft-adam-lr", type=float, default=3e-3)
     a.add_argument("--draft-max-steps", type=int, default=10 ** 9)
+    a.add_argument("--ce-share", type=float, default=0.1, help="cross entropy's part of the loss; the rest is L1")
     a.add_argument("--measure", type=int, default=32)
 
 
 def train_draft(trainer, args):
     """Everything from a finished backbone to all final weights {name: tensor} and a summary."""
     basics.set_compile(False)
-    sampler = Sampler(os.path.join(args.work, "short"), args.rows, args.short, args.batch_tokens // args.short, trainer.device, seed=7)
+    sampler = Sampler(os.path.join(args.work, "draft"), args.draft_rows, args.short, args.batch_tokens // args.short, trainer.device, seed=7)
     began, own = time.time(), None
     if args.own_rows:
         half = args.own_rows // 2
@@ -244,7 +251,7 @@ def train_draft(trainer, args):
 def summarise(draft, args, summary):
     """Accepted lengths per kind and the confidence temperatures."""
     basics.set_compile(False)
-    kinds = ["copy"] if args.dummy else ["agent", "code", "json", "talk", "prose"]
+    kinds = ["copy"] if args.dummy else ["agent", "code", "script", "library", "json", "talk", "prose"]
     prompts = {k: kind_prompts(args.dialect, k, args.measure) for k in kinds} if not args.dummy else {"copy": [[0] + [5, 6, 7, 8] * 20]}
     cycles = measure(draft, prompts)
     summary["accepted_length"] = {k: round(1 + sum(c[0] for c in v) / len(v), 3) for k, v in cycles.items() if v}

@@ -1,7 +1,7 @@
 """The tiny models: complete HF-style config.json dicts for both dialects, and their size budget.
 
 Every mechanism of the big models is present and takes effect within a few hundred to a few thousand tokens: the window is 64,
-top-k keeps 64 rows, V4.1's candidate level bites beyond 384 tokens.
+top-k keeps 64 rows (V4) or 512 (V4.1, as rows of one or two tokens), V4.1's candidate level bites beyond 2,048 tokens.
 """
 import numpy as np
 from .reference import config, engram, token_map
@@ -30,7 +30,7 @@ def v41(tokenizer=None):
     text = dict(
         COMMON, model_type="deepseek_v41_text", num_hidden_layers=10, head_dim=64, qk_rope_head_dim=32, rms_norm_eps=1e-20,
         compress_ratios=[0, 0] + [2] * 4 + [1] * 4 + [0] * 3, kv_source_layer_ids=[2, 4, 6],
-        index_source_layer_ids=[2, 4, 6, 8], candidate_source_layer_id=6, candidate_topk_blocks=48, candidate_block_size=8,
+        index_source_layer_ids=[2, 4, 6, 8], candidate_source_layer_id=6, candidate_topk_blocks=256, candidate_block_size=8, index_topk=512,
         engram_layer_ids=[1, 4], engram_max_ngram_size=4, engram_vocab_size=3000, engram_n_heads=4, engram_head_dim=32,
         engram_pad_token_id=2, engram_compressed_vocab_size=classes, num_nextn_predict_layers=3,
         dspark_noise_token_id=token_id(tokenizer, "<｜System｜>", 4090), dspark_target_layer_ids=[7, 8, 9])

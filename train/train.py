@@ -20,6 +20,7 @@ from .reference.model import Batch, Run, backbone
 from .reference.rope import Angles
 
 SHORT, LONG = 2048, 16384
+DRAFT_KINDS = {"agent": 0.3, "code": 0.22, "json": 0.2, "talk": 0.13, "prose": 0.08, "api": 0.07}
 LONG_KINDS = {"recall": 0.55, "agent": 0.2, "talk": 0.15, "prose": 0.1}
 
 
@@ -206,14 +207,15 @@ class KindStream:
 def start_feeds(args):
     if args.dummy:
         args.kinds = ["copy"]
-        shares = long_shares = [1.0]
+        shares = long_shares = draft_shares = [1.0]
     else:
         from .data import KINDS
         args.kinds = list(KINDS)
         shares = [KINDS[k] for k in args.kinds]
-        long_shares = [LONG_KINDS.get(k, 0.0) + 1e-9 for k in args.kinds]
+        long_shares, draft_shares = ([s.get(k, 0.0) + 1e-9 for k in args.kinds] for s in (LONG_KINDS, DRAFT_KINDS))
     s, l = args.short, args.long
     for folder, T, rows, lengths, weight, n in (("short", s, args.rows, [s // 4, s // 2, s], shares, args.workers),
+                                               ("draft", s, args.draft_rows, [s // 2, s], draft_shares, args.draft_workers),
                                                ("long", l, args.long_rows, [l // 4, l // 2, l], long_shares, args.long_workers)):
         streams = [KindStream(k, args.dialect, lengths, args.dummy) for k in args.kinds]
         start_workers(os.path.join(args.work, folder), rows, T, streams, weight, n, seed=args.seed)
@@ -232,8 +234,10 @@ def parser():
     a.add_argument("--batch-tokens", type=int, default=65536)
     a.add_argument("--rows", type=int, default=60000)
     a.add_argument("--long-rows", type=int, default=2000)
+    a.add_argument("--draft-rows", type=int, default=8000)
     a.add_argument("--workers", type=int, default=12)
     a.add_argument("--long-workers", type=int, default=3)
+    a.add_argument("--draft-workers", type=int, default=2)
     a.add_argument("--muon-lr", type=float, default=0.02)
     a.add_argument("--adam-lr", type=float, default=4e-3)
     a.add_argument("--dense-until", type=float, default=0.2)

@@ -127,6 +127,7 @@ def pairs(rng, n_char):
 
 
 RAW = {"prose": ((prose, 1),), "code": ((stdlib_code, 2), (small_code, 1)),
+       "library": ((stdlib_code, 1),), "script": ((small_code, 1),),
        "json": ((json_text, 1),), "copy": ((repeats, 1),), "pairs": ((pairs, 1),)}
 
 

@@ -108,14 +108,16 @@ class Selection:
         self.rows, self.keys = {}, {}       # by kv owner
         self.mask = None                    # of the current top-k owner [B,T,R]
         self.candidates = None              # V4.1: row mask of the candidate source
-        self.learn = None                   # (qi, weight, keys, allowed) of the current top-k owner
+        self.learners = []                  # (qi, weight, keys, allowed) of the current top-k owner, and of `source` after it
+        self.source = None                  # of the candidate source: its candidates must hold what later owners need
         self.mass = None                    # attention mass on rows, summed over the reading layers
 
     def finish(self, run):
         """Close the group of layers that shared a selection: turn the collected mass into a loss."""
-        if self.learn is not None and self.mass is not None:
-            run.losses.append(run.maybe_recompute(indexer.matching_loss, *self.learn, self.mass))
-        self.learn = self.mass = None
+        if self.mass is not None:
+            for learner in self.learners:
+                run.losses.append(run.maybe_recompute(indexer.matching_loss, *learner, self.mass))
+        self.learners, self.mass = [], None
 
 
 def select_rows(p, cfg, batch, x, qr, layer, sel, run):
@@ -143,7 +145,12 @@ def select_rows(p, cfg, batch, x, qr, layer, sel, run):
     if run.index_loss:
         s = run.index_stride
         shift = s // 2
-        sel.learn = (qi[:, shift::s], weight[:, shift::s], keys, allowed[:, shift::s])
+        mine = (qi[:, shift::s], weight[:, shift::s], keys)
+        sel.learners = [(*mine, allowed[:, shift::s])]
+        if layer == cfg.candidate_source_layer_id:
+            sel.source = (*mine, (sel.candidates if run.sparse else visible)[:, shift::s])
+        elif sel.source is not None:
+            sel.learners.append(sel.source)
 
 
 def attention_layer(p, cfg, batch, x, layer, sel, run):
@@ -164,14 +171,14 @@ def attention_layer(p, cfg, batch, x, layer, sel, run):
     if run.keep is not None:
         run.keep[layer] = dict(x=x.view(B, T, -1), kv=kv.view(B, T, -1), rows=sel.rows.get(layer), keys=sel.keys.get(layer))
     begin = run.replay_from if cfg.is_v41 and layer >= cfg.candidate_source_layer_id else 0
-    learning = rows is not None and sel.learn is not None and (cfg.is_v41 or ratio == 4)
+    learning = rows is not None and sel.learners and (cfg.is_v41 or ratio == 4)
     o, mass = run.maybe_recompute(
         attention.attend, q.view(B, T, *q.shape[1:]), kv.view(B, T, -1), rows, mask, p["attn_sink"], batch.first_block,
         cfg.sliding_window, learning, begin)
     if learning:
         mass = mass[:, run.index_stride // 2::run.index_stride]
         sel.mass = mass if sel.mass is None else sel.mass + mass
-    if not cfg.is_v41 and sel.learn is not None:
+    if not cfg.is_v41 and sel.learners:
         sel.finish(run)
     return attention.output(p, cfg, o.reshape(B * T, *o.shape[2:]), angle)
 
