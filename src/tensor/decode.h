@@ -45,8 +45,9 @@ void fp8_decode_pack32(const struct decode_run *r);
 void kquants_scale_min(const uint8_t *packed, int b, int *scale, int *minimum);
 
 /* Codebooks: 256 rows of 8 magnitudes (IQ2_XXS) and of 4 (IQ3_XXS), and the 16 values of IQ4_XS. */
-extern const uint8_t iquants_grid2[256][8];
-extern const uint8_t iquants_grid3[256][4];
+extern const float iquants_grid2[256][8]; /* magnitudes */
+extern const float iquants_grid3[256][4];
+extern const float iquants_signs[128][8]; /* by the seven bits that are stored; 1 or -1 */
 extern const int8_t iquants_value4[16];
 
 /* Little-endian loads from any address. */

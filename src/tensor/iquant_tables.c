@@ -7,7 +7,7 @@
 #include "tensor/decode.h"
 
 /* clang-format off */
-const uint8_t iquants_grid2[256][8] = {
+const float iquants_grid2[256][8] = {
     {8, 8, 8, 8, 8, 8, 8, 8}, {43, 8, 8, 8, 8, 8, 8, 8}, {25, 25, 8, 8, 8, 8, 8, 8},
     {8, 43, 8, 8, 8, 8, 8, 8}, {43, 43, 8, 8, 8, 8, 8, 8}, {25, 8, 25, 8, 8, 8, 8, 8},
     {8, 25, 25, 8, 8, 8, 8, 8}, {8, 8, 43, 8, 8, 8, 8, 8}, {43, 8, 43, 8, 8, 8, 8, 8},
@@ -96,7 +96,7 @@ const uint8_t iquants_grid2[256][8] = {
     {8, 25, 8, 8, 25, 43, 43, 43},
 };
 
-const uint8_t iquants_grid3[256][4] = {
+const float iquants_grid3[256][4] = {
     {4, 4, 4, 4}, {20, 4, 4, 4}, {36, 4, 4, 4}, {12, 12, 4, 4}, {28, 12, 4, 4},
     {62, 12, 4, 4}, {4, 20, 4, 4}, {20, 20, 4, 4}, {12, 28, 4, 4}, {20, 36, 4, 4},
     {28, 62, 4, 4}, {44, 62, 4, 4}, {12, 4, 12, 4}, {28, 4, 12, 4}, {4, 12, 12, 4},
@@ -152,3 +152,12 @@ const uint8_t iquants_grid3[256][4] = {
 };
 
 const int8_t iquants_value4[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+
+/* Signs of 8 values: those of seven bits, and an eighth that makes the number of minus signs even */
+#define SIGN(n, k)  ((n) >> (k)&1 ? -1 : 1)
+#define EIGHTH(n)   (0x6996 >> (((n) ^ (n) >> 4) & 15))
+#define SIGNS(n)    {SIGN(n, 0), SIGN(n, 1), SIGN(n, 2), SIGN(n, 3), SIGN(n, 4), SIGN(n, 5), SIGN(n, 6), SIGN(EIGHTH(n), 0)}
+#define SIGNS_4(n)  SIGNS(n), SIGNS(n + 1), SIGNS(n + 2), SIGNS(n + 3)
+#define SIGNS_16(n) SIGNS_4(n), SIGNS_4(n + 4), SIGNS_4(n + 8), SIGNS_4(n + 12)
+#define SIGNS_64(n) SIGNS_16(n), SIGNS_16(n + 16), SIGNS_16(n + 32), SIGNS_16(n + 48)
+const float iquants_signs[128][8] = {SIGNS_64(0), SIGNS_64(64)};

@@ -9,21 +9,6 @@
 
 enum { N_VALUE = 256 };
 
-/* Sign bits of 8 values: seven stored, the eighth makes the number of minus signs even. */
-static int sign_bits(uint32_t word, int l)
-{
-    int bits = (int)(word >> 7 * l & 127);
-    int parity = bits ^ bits >> 4;
-    parity ^= parity >> 2;
-    parity ^= parity >> 1;
-    return bits | (parity & 1) << 7;
-}
-
-static float with_sign(float x, int is_negative)
-{
-    return is_negative ? -x : x;
-}
-
 /* | d | 8 x (4 codebook rows, sign and scale word) | */
 static void decode_iq2_xxs(const uint8_t *block, float *out)
 {
@@ -32,9 +17,10 @@ static void decode_iq2_xxs(const uint8_t *block, float *out)
         const uint8_t *group = block + 2 + 8 * (v / 32);
         uint32_t word = load_u32(group + 4);
         float scale = d * (0.5f + (float)(word >> 28)) * 0.25f;
-        int l = v % 32 / 8, signs = sign_bits(word, l);
+        int l = v % 32 / 8;
+        const float *grid = iquants_grid2[group[l]], *sign = iquants_signs[word >> 7 * l & 127];
         for (int k = 0; k < 8; k++)
-            out[v + k] = with_sign(scale * (float)iquants_grid2[group[l]][k], signs >> k & 1);
+            out[v + k] = scale * grid[k] * sign[k];
     }
 }
 
@@ -45,11 +31,9 @@ static void decode_iq3_xxs(const uint8_t *block, float *out)
     for (int v = 0; v < N_VALUE; v += 8) {
         uint32_t word = load_u32(block + 66 + 4 * (v / 32));
         float scale = d * (0.5f + (float)(word >> 28)) * 0.5f;
-        int signs = sign_bits(word, v % 32 / 8);
-        for (int k = 0; k < 8; k++) {
-            uint8_t magnitude = iquants_grid3[block[2 + v / 4 + k / 4]][k % 4];
-            out[v + k] = with_sign(scale * (float)magnitude, signs >> k & 1);
-        }
+        const float *sign = iquants_signs[word >> 7 * (v % 32 / 8) & 127];
+        for (int k = 0; k < 8; k++)
+            out[v + k] = scale * iquants_grid3[block[2 + v / 4 + k / 4]][k % 4] * sign[k];
     }
 }
 

@@ -49,11 +49,18 @@ static int encode(enum dtype type, int64_t n, const uint8_t *bytes)
     return failed;
 }
 
+/* As the bytes they are defined as. */
+static void write_magnitudes(const float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        putchar((uint8_t)x[i]);
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 2 && !strcmp(argv[1], "tables")) {
-        fwrite(iquants_grid2, 1, sizeof iquants_grid2, stdout);
-        fwrite(iquants_grid3, 1, sizeof iquants_grid3, stdout);
+        write_magnitudes(iquants_grid2[0], sizeof iquants_grid2 / sizeof **iquants_grid2);
+        write_magnitudes(iquants_grid3[0], sizeof iquants_grid3 / sizeof **iquants_grid3);
         return 0;
     }
     int type = argc >= 4 ? dtype_by_name(argv[2]) : -1;

@@ -5,9 +5,6 @@
 
 #include "backend/cpu/kernel_formats.h"
 
-/* A loop over registers: unrolled, so that arrays of them are none */
-#define EACH(i, n) _Pragma("GCC unroll 24") for (int i = 0; i < (n); i++)
-
 /* Adds a[i] b[i] for i < n < 16 to lanes 0 .. n - 1; unlike multiplying with zeros, it leaves the
  * others alone. */
 VEC void dots_tail(float lanes[16], const float *a, const float *b, int64_t n)

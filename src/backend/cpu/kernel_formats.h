@@ -16,6 +16,9 @@
 #include <stddef.h>
 #include <string.h>
 
+/* A loop over registers: unrolled, so that arrays of them are none */
+#define EACH(i, n) _Pragma("GCC unroll 24") for (int i = 0; i < (n); i++)
+
 /* What a block's loads need: its codes and its scales and minima per sub-block. Q4_K, Q5_K: eight
  * scales, then eight minima. */
 struct head {

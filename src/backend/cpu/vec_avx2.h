@@ -35,6 +35,19 @@ VEC v16 v16_load(const float *p)
     return (v16){_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)};
 }
 
+/* 8 and 8 floats */
+VEC v16 v16_halves(const float *a, const float *b)
+{
+    return (v16){_mm256_loadu_ps(a), _mm256_loadu_ps(b)};
+}
+
+/* 4, 4, 4 and 4 floats */
+VEC v16 v16_quarters(const float *a, const float *b, const float *c, const float *d)
+{
+    return (v16){_mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(a)), _mm_loadu_ps(b), 1),
+        _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(c)), _mm_loadu_ps(d), 1)};
+}
+
 VEC void v16_store(float *p, v16 x)
 {
     _mm256_storeu_ps(p, x.a);

@@ -26,6 +26,20 @@ VEC v16 v16_load(const float *p)
     return _mm512_loadu_ps(p);
 }
 
+/* 8 and 8 floats */
+VEC v16 v16_halves(const float *a, const float *b)
+{
+    return _mm512_insertf32x8(_mm512_castps256_ps512(_mm256_loadu_ps(a)), _mm256_loadu_ps(b), 1);
+}
+
+/* 4, 4, 4 and 4 floats */
+VEC v16 v16_quarters(const float *a, const float *b, const float *c, const float *d)
+{
+    __m256 low = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(a)), _mm_loadu_ps(b), 1);
+    __m256 high = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(c)), _mm_loadu_ps(d), 1);
+    return _mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1);
+}
+
 VEC void v16_store(float *p, v16 x)
 {
     _mm512_storeu_ps(p, x);

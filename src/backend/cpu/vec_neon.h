@@ -29,6 +29,16 @@ VEC v16 v16_load(const float *p)
     return (v16){vld1q_f32(p), vld1q_f32(p + 4), vld1q_f32(p + 8), vld1q_f32(p + 12)};
 }
 
+VEC v16 v16_halves(const float *a, const float *b)
+{
+    return (v16){vld1q_f32(a), vld1q_f32(a + 4), vld1q_f32(b), vld1q_f32(b + 4)};
+}
+
+VEC v16 v16_quarters(const float *a, const float *b, const float *c, const float *d)
+{
+    return (v16){vld1q_f32(a), vld1q_f32(b), vld1q_f32(c), vld1q_f32(d)};
+}
+
 VEC void v16_store(float *p, v16 x)
 {
     vst1q_f32(p, x.a);

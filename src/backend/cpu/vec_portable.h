@@ -38,6 +38,16 @@ VEC v16 v16_load(const float *p)
     VEC_EACH(v16, p[i]);
 }
 
+VEC v16 v16_halves(const float *a, const float *b)
+{
+    VEC_EACH(v16, (i < 8 ? a : b)[i % 8]);
+}
+
+VEC v16 v16_quarters(const float *a, const float *b, const float *c, const float *d)
+{
+    VEC_EACH(v16, (i < 8 ? i < 4 ? a : b : i < 12 ? c : d)[i % 4]);
+}
+
 VEC void v16_store(float *p, v16 x)
 {
     memcpy(p, x.l, sizeof x.l);
