@@ -43,6 +43,8 @@ struct hadal_engine_options {
     int has_no_drafts;    /* 1: leave out the draft stages; their rings are not kept */
     int has_bounded_replay; /* 1: of a prompt only the newest window of tokens goes through the decoder half of a V4.1 model, as
                                its vendor serves it. About twice as fast and not exact: rows depend on where prompts ended */
+    const char *draft_file; /* draft stages from here instead of the model's own; NULL: none. What cannot be used is refused
+                               in hadal_engine_info.draft_problem, and the engine goes on without drafts */
     int has_no_copies;    /* 1: never propose what followed the same text before */
     hadal_progress_fn progress;
     void *progress_context;
@@ -57,6 +59,7 @@ struct hadal_engine_info {
     int n_thread, n_context, n_vocab, n_layer;
     int bos_id, eos_id, pad_id;
     int n_draft; /* draft block size of the model's draft stages; 0: none */
+    const char *draft_problem; /* why the draft file is not used, one line; NULL: it is, or there is none */
     uint64_t weight_bytes, session_bytes, scratch_bytes;
     float temperature, top_p, min_p; /* the checkpoint's own defaults */
     int top_k;

@@ -18,20 +18,31 @@ const struct option engine_option_rows[N_ENGINE_OPTION] = {
         0, 0},
     {"bounded-replay", 0, OPTION_FLAG, AT(has_bounded_replay), NULL, "read prompts about twice as fast but not exactly: only their end passes the decoder half; "
         "for models that have one", 0, 0, 0},
+    {"draft-file", 0, OPTION_TEXT, AT(draft_file), "FILE", "draft stages from another file or checkpoint folder; the text is the same", 0, 0, 0},
     {"no-drafts", 0, OPTION_FLAG, AT(has_no_drafts), NULL, "compute one token at a time; the text is the same", 0, 0, 0},
 };
 #undef AT
+
+static void note_draft_problem(const hadal_engine *engine, struct terminal *t)
+{
+    struct hadal_engine_info info;
+    hadal_engine_info(engine, &info);
+    if (info.draft_problem)
+        terminal_note(t, "going on without drafts: %s", info.draft_problem);
+}
 
 int settings_open_engine(hadal_engine **engine, const struct engine_settings *s, struct command_call *call, struct err *e)
 {
     struct hadal_engine_options options = {.model = s->model, .backend = s->backend, .level = s->level,
         .n_thread = s->n_thread, .n_context = s->n_context, .n_chunk = s->n_chunk,
-        .skips_kv_rounding = s->skips_kv_rounding, .has_no_drafts = s->has_no_drafts,
+        .skips_kv_rounding = s->skips_kv_rounding, .has_no_drafts = s->has_no_drafts, .draft_file = s->draft_file,
         .has_bounded_replay = s->has_bounded_replay, .progress = terminal_progress,
         .progress_context = call->terminal};
     int failed = hadal_engine_open(engine, &options, e);
     terminal_progress_end(call->terminal);
     call->interrupt->engine = failed ? NULL : *engine;
+    if (!failed)
+        note_draft_problem(*engine, call->terminal);
     return failed;
 }
 

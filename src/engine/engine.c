@@ -132,6 +132,8 @@ static int open_file(hadal_engine *g, struct err *e)
         return err_set(e, ERR_ARGUMENT, "this build has no embedded model: name one with -m");
     if (model_file_open(&g->file, g->options.model, embedded, n_byte, e))
         return -1;
+    if (g->options.draft_file && model_file_add_drafts(g->file, g->options.draft_file, &g->draft_problem))
+        g->options.has_no_drafts = 1;
     model_file_info(g->file, &g->model);
     return fill_options(g, e);
 }
@@ -187,7 +189,8 @@ void hadal_engine_info(const hadal_engine *engine, struct hadal_engine_info *inf
     *info = (struct hadal_engine_info){.model_name = c->name, .architecture = c->architecture, .dialect = c->dialect,
         .backend = engine->be->kind->name, .level = engine->be->level, .n_thread = engine->be->n_thread,
         .n_context = engine->options.n_context, .n_vocab = c->n_vocab, .n_layer = c->n_layer, .bos_id = c->bos_id,
-        .eos_id = c->eos_id, .pad_id = c->pad_id, .n_draft = c->n_stage ? c->draft_block : 0,
+        .eos_id = c->eos_id, .pad_id = c->pad_id, .n_draft = engine->kv.keeps_taps ? c->draft_block : 0,
+        .draft_problem = engine->draft_problem.text[0] ? engine->draft_problem.text : NULL,
         .weight_bytes = engine->model.weight_bytes,
         .session_bytes = engine->kv_memory.n_byte / (uint64_t)engine->options.n_session + copies_bytes(engine),
         .scratch_bytes = engine->scratch_memory.n_byte, .temperature = c->temperature, .top_p = c->top_p,

@@ -17,6 +17,7 @@ struct hadal_engine {
     struct hadal_engine_options options; /* defaults filled in; strings are copies */
     struct model_file *file;
     struct model_file_info model;
+    struct err draft_problem; /* text empty: none */
     struct backend *be;
     struct backend_buffer kv_memory, scratch_memory;
     struct kv_state kv;

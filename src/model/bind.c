@@ -259,6 +259,19 @@ static int check_expert_ids(const struct tensor *t, int n_expert, const char *pa
     return 0;
 }
 
+static int bind_stage_slot(void *context, const struct weight_slot *slot)
+{
+    return slot->stage < 0 ? 0 : bind_slot(context, slot);
+}
+
+int bind_draft_weights(struct bind_target *target, const struct tensor_source *source, struct err *e)
+{
+    struct binding b = {target->weights, source, target->arena, 0, e};
+    int failed = weights_each_slot(target->config, target->plan, bind_stage_slot, &b);
+    target->n_byte = b.n_byte;
+    return failed;
+}
+
 int bind_weights(struct bind_target *target, const struct tensor_source *source, struct err *e)
 {
     struct binding b = {target->weights, source, target->arena, 0, e};

@@ -35,5 +35,7 @@ struct bind_target {
 };
 /* Binds every tensor that the model must have. */
 int bind_weights(struct bind_target *target, const struct tensor_source *source, struct err *e);
+/* Binds the tensors of the draft stages only; the rest of *target->weights stays. */
+int bind_draft_weights(struct bind_target *target, const struct tensor_source *source, struct err *e);
 
 #endif

@@ -3,10 +3,9 @@
 #include "model/weights.h"
 
 #include "base/file.h"
-#include "format/gguf.h"
 #include "format/json_file.h"
-#include "format/safetensors.h"
-#include "model/bind.h"
+#include "model/draft_file.h"
+#include "model/stored.h"
 #include "model/tokenizer_gguf.h"
 #include "text/dialect.h"
 #include "text/token_map.h"
@@ -19,6 +18,7 @@ struct model_file {
     struct arena arena;
     struct gguf *gguf;
     struct safetensors *checkpoint;
+    struct draft_file *drafts;
     struct tokenizer *tokenizer;
     struct model_config config;
     struct plan plan;
@@ -30,41 +30,12 @@ struct model_file {
 
 static int find_in_gguf(const void *context, const char *name, struct stored_tensor *t)
 {
-    const struct gguf_tensor *found = gguf_find_tensor(context, name);
-    if (!found)
-        return 0;
-    *t = (struct stored_tensor){.type = found->type, .n_dim = found->n_dim, .data = found->data};
-    memcpy(t->dim, found->dim, sizeof t->dim);
-    t->type_name = gguf_type_name(found->ggml_type, t->type_text);
-    return 1;
+    return stored_of_gguf(t, gguf_find_tensor(context, name));
 }
 
 static int find_in_checkpoint(const void *context, const char *name, struct stored_tensor *t)
 {
-    static const int type[N_SAFETENSORS_TYPE] = {
-        [ST_F64] = -1,
-        [ST_F32] = DT_F32,
-        [ST_F16] = DT_F16,
-        [ST_BF16] = DT_BF16,
-        [ST_I64] = DT_I64,
-        [ST_I32] = DT_I32,
-        [ST_I16] = -1,
-        [ST_I8] = DT_I8,
-        [ST_U8] = DT_I8,
-        [ST_BOOL] = -1,
-        [ST_F8_E4M3] = DT_I8,
-        [ST_F8_E8M0] = DT_I8,
-    };
-    const struct safetensors_entry *found = safetensors_find(context, name);
-    if (!found)
-        return 0;
-    int is_flat = found->n_dim >= 1 && found->n_dim <= TENSOR_MAX_DIM;
-    *t = (struct stored_tensor){
-        .type = type[found->type], .n_dim = is_flat ? found->n_dim : 0, .data = found->data};
-    t->type_name = safetensors_type_name(found->type);
-    for (int i = 0; i < t->n_dim; i++)
-        t->dim[i] = found->dim[i];
-    return 1;
+    return stored_of_checkpoint(t, safetensors_find(context, name));
 }
 
 /* ---- Engram's token map ---- */
@@ -202,6 +173,16 @@ int model_file_open(
     return 0;
 }
 
+int model_file_add_drafts(struct model_file *f, const char *path, struct err *e)
+{
+    struct gguf_string revision = {0};
+    if (f->gguf)
+        revision = gguf_text(gguf_find_key(f->gguf, "general.source.revision"));
+    const char *text = revision.n_byte ? arena_copy(&f->arena, revision.data, revision.n_byte) : NULL;
+    struct draft_host host = {&f->config, &f->plan, &f->weights, &f->arena, &f->weight_bytes, text};
+    return draft_file_open(&f->drafts, path, &host, e);
+}
+
 void model_file_info(const struct model_file *f, struct model_file_info *info)
 {
     *info =
@@ -212,6 +193,7 @@ void model_file_close(struct model_file *f)
 {
     if (!f)
         return;
+    draft_file_close(f->drafts);
     tokenizer_close(f->tokenizer);
     safetensors_close(f->checkpoint);
     gguf_close(f->gguf);

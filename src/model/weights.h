@@ -51,6 +51,9 @@ struct model_file_info {
 /* path: a GGUF (first part of a split one), a checkpoint folder, or NULL for bytes in memory (the embedded model).
  * Everything lives in *file. */
 int model_file_open(struct model_file **file, const char *path, const void *bytes, uint64_t n_byte, struct err *e);
+/* Takes the draft stages from another file (draft_file.h) instead of the model's own, once. After an error the model is as
+ * before. */
+int model_file_add_drafts(struct model_file *file, const char *path, struct err *e);
 void model_file_info(const struct model_file *file, struct model_file_info *info);
 void model_file_close(struct model_file *file);
 /* Calls fn for every tensor field bound, for inspect and convert: our GGUF name and the tensor. Stops at non-zero. */
