@@ -31,6 +31,13 @@ typedef struct hadal_session hadal_session;
 /* Called now and then during work that can take more than two seconds. what: "load", "prefill". done <= total. */
 typedef void (*hadal_progress_fn)(void *context, const char *what, uint64_t done, uint64_t total);
 
+/* How drafts are made and kept where the temperature is above 0. */
+enum hadal_draft_rule {
+    HADAL_DRAFT_COUPLED,  /* stages choose with the noise that the model will choose with: the same text as without drafts */
+    HADAL_DRAFT_GREEDY,   /* stages propose their likeliest token: the same text, fewer drafts kept */
+    HADAL_DRAFT_REJECTION /* the classic rule: text of the same distribution, but not the text without drafts */
+};
+
 struct hadal_engine_options {
     const char *model;    /* GGUF file (first part of a split one) or checkpoint folder; NULL: the embedded model */
     const char *backend;  /* "cpu" (default) or "ref" */
@@ -45,6 +52,7 @@ struct hadal_engine_options {
                                its vendor serves it. About twice as fast and not exact: rows depend on where prompts ended */
     const char *draft_file; /* draft stages from here instead of the model's own; NULL: none. What cannot be used is refused
                                in hadal_engine_info.draft_problem, and the engine goes on without drafts */
+    enum hadal_draft_rule draft_rule;
     int has_no_copies;    /* 1: never propose what followed the same text before */
     hadal_progress_fn progress;
     void *progress_context;

@@ -2,6 +2,7 @@
 #include "cli/settings.h"
 
 #include <math.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -19,6 +20,8 @@ const struct option engine_option_rows[N_ENGINE_OPTION] = {
     {"bounded-replay", 0, OPTION_FLAG, AT(has_bounded_replay), NULL, "read prompts about twice as fast but not exactly: only their end passes the decoder half; "
         "for models that have one", 0, 0, 0},
     {"draft-file", 0, OPTION_TEXT, AT(draft_file), "FILE", "draft stages from another file or checkpoint folder; the text is the same", 0, 0, 0},
+    {"draft-rule", 0, OPTION_TEXT, AT(draft_rule), "NAME",
+        "coupled (default): the text is the same; greedy: too, for comparison; rejection: only its distribution is", 0, 0, 0},
     {"no-drafts", 0, OPTION_FLAG, AT(has_no_drafts), NULL, "compute one token at a time; the text is the same", 0, 0, 0},
 };
 #undef AT
@@ -31,6 +34,18 @@ static void note_draft_problem(const hadal_engine *engine, struct terminal *t)
         terminal_note(t, "going on without drafts: %s", info.draft_problem);
 }
 
+static int read_rule(const char *name, enum hadal_draft_rule *rule, struct err *e)
+{
+    static const char *const names[] = {
+        [HADAL_DRAFT_COUPLED] = "coupled", [HADAL_DRAFT_GREEDY] = "greedy", [HADAL_DRAFT_REJECTION] = "rejection"};
+    for (int i = 0; i < 3; i++)
+        if (!strcmp(name ? name : names[0], names[i])) {
+            *rule = (enum hadal_draft_rule)i;
+            return 0;
+        }
+    return err_set(e, ERR_ARGUMENT, "--draft-rule: expected coupled, greedy or rejection, found %.40s", name);
+}
+
 int settings_open_engine(hadal_engine **engine, const struct engine_settings *s, struct command_call *call, struct err *e)
 {
     struct hadal_engine_options options = {.model = s->model, .backend = s->backend, .level = s->level,
@@ -38,7 +53,7 @@ int settings_open_engine(hadal_engine **engine, const struct engine_settings *s,
         .skips_kv_rounding = s->skips_kv_rounding, .has_no_drafts = s->has_no_drafts, .draft_file = s->draft_file,
         .has_bounded_replay = s->has_bounded_replay, .progress = terminal_progress,
         .progress_context = call->terminal};
-    int failed = hadal_engine_open(engine, &options, e);
+    int failed = read_rule(s->draft_rule, &options.draft_rule, e) || hadal_engine_open(engine, &options, e);
     terminal_progress_end(call->terminal);
     call->interrupt->engine = failed ? NULL : *engine;
     if (!failed)

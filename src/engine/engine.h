@@ -44,6 +44,8 @@ struct hadal_session {
     float *logits; /* [n_vocab] */
     int has_logits;
     float *next_logits; /* [n_vocab] of a step under way */
+    float *draft_p, *check_p; /* [draft_block, n_vocab], [n_vocab]: distributions, for the rejection rule only */
+    int32_t replacement;      /* next token that it has drawn already; -1: none */
     int n_staged;       /* rows before it, back to the window's end, are in the draft stages' rings */
     struct draft_policy policy;
     float expected_share; /* of what callers expect, how much comes true */

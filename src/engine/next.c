@@ -8,12 +8,16 @@
  * Rows have the bits of single steps, so the text depends neither on what was proposed nor on who
  * shared the batch.
  *
+ * With the rejection rule (reject.h) drafts are kept by chance instead; the token drawn in place of
+ * one that was not waits in the session for the next step.
+ *
  * A sequence changes only when all of its rows are computed: after an error or a cancelled step it
  * is what it was, and goes on with the same text.
  */
 #include "engine/propose.h"
 
 #include "base/clock.h"
+#include "generate/reject.h"
 
 #include <string.h>
 
@@ -36,9 +40,11 @@ static int check_turn(const hadal_engine *g, const struct hadal_turn *turn, int 
 static void open_cycle(struct cycle *y, const struct hadal_turn *turn)
 {
     hadal_session *s = turn->session;
-    *y = (struct cycle){.turn = turn, .session = s, .n_start = s->n};
-    s->ids[s->n] = hadal_sample(
-        turn->sampling, s->logits, s->engine->model.config->n_vocab, s->ids, s->n, s->n);
+    *y = (struct cycle){.turn = turn, .session = s, .n_start = s->n, .replacement = -1};
+    s->ids[s->n] = s->replacement >= 0
+                       ? s->replacement
+                       : hadal_sample(turn->sampling, s->logits, s->engine->model.config->n_vocab,
+                             s->ids, s->n, s->n);
 }
 
 /* Rows of T and of the proposals, sequence behind sequence. Returns how many. */
@@ -53,20 +59,37 @@ static int add_rows(hadal_engine *g, const struct cycle *y, int n)
     return n_row;
 }
 
+/* Whether the proposal that was made for position pos stays, given next_logits. */
+static int keeps(struct cycle *y, int place, int pos)
+{
+    hadal_session *s = y->session;
+    const struct hadal_sampling *o = y->turn->sampling;
+    int n_vocab = s->engine->model.config->n_vocab;
+    if (!s->check_p)
+        return hadal_sample(o, s->next_logits, n_vocab, s->ids, pos, pos) == s->ids[pos];
+    const float *q = place >= y->n_expected && place < y->n_expected + y->n_stage
+                         ? s->draft_p + (size_t)place * (size_t)n_vocab
+                         : NULL;
+    sample_probabilities(o, s->next_logits, n_vocab, s->ids, pos, s->check_p);
+    if (reject_keeps(s->check_p, q, s->ids[pos], reject_random(o->seed, pos, REJECT_KEEP)))
+        return 1;
+    y->replacement = reject_replace(
+        s->check_p, q, n_vocab, s->ids[pos], reject_random(o->seed, pos, REJECT_REPLACE));
+    return 0;
+}
+
 /* Keeps the proposals that the model itself chooses; the first of the sequence's rows is
  * first_row. The logits of the last row kept go to next_logits. */
 static int accept(struct cycle *y, int first_row, struct err *e)
 {
     hadal_session *s = y->session;
-    const struct model_config *c = s->engine->model.config;
-    const int32_t *ids = s->ids + y->n_start;
+    int eos_id = s->engine->model.config->eos_id;
     for (y->n_accepted = 0;; y->n_accepted++) {
         int pos = y->n_start + 1 + y->n_accepted;
         if (engine_read_logits(s->engine, first_row + y->n_accepted, s->next_logits, e))
             return -1;
-        if (y->n_accepted == y->n_draft || ids[y->n_accepted] == c->eos_id ||
-            hadal_sample(y->turn->sampling, s->next_logits, c->n_vocab, s->ids, pos, pos) !=
-                ids[1 + y->n_accepted])
+        if (y->n_accepted == y->n_draft || s->ids[pos - 1] == eos_id ||
+            !keeps(y, y->n_accepted, pos))
             return 0;
     }
 }
@@ -93,6 +116,7 @@ static void keep(struct cycle *y)
     s->n = s->n_valid = y->n_start + 1 + y->n_accepted;
     s->logits = s->next_logits;
     s->next_logits = logits;
+    s->replacement = y->replacement;
 }
 
 static void give(struct hadal_turn *turn, const struct cycle *y)

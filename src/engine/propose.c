@@ -8,6 +8,7 @@
 #include "engine/propose.h"
 
 #include "base/clock.h"
+#include "generate/reject.h"
 #include "model/draft.h"
 
 #include <math.h>
@@ -92,7 +93,7 @@ static int copies_promise_more(const hadal_engine *g, const struct cycle *y)
     struct draft_offer offer = {y->probability, y->n_draft, stake_of(g, &p->copies), 0};
     if (!draft_purse_may_spend(&p->copies) || p->stage_seconds <= 0)
         return 0;
-    double rate = draft_policy_choose(&g->check_time, &offer, 1, (struct draft_costs){0, 0});
+    double rate = draft_policy_choose(&g->check_time, &offer, 1, (struct draft_costs){.paid = 0});
     return offer.n_chosen && rate * p->stage_seconds >= p->stage_tokens;
 }
 
@@ -109,11 +110,18 @@ static int32_t choose_draft(void *context, int i, int r, const float *logits)
     const struct drafting *d = context;
     const struct cycle *y = d->cycle[i];
     hadal_session *s = y->session;
-    int pos = y->n_start + 1 + r;
-    int32_t id = hadal_sample(
-        y->turn->sampling, logits, s->engine->model.config->n_vocab, s->ids, pos, pos);
-    s->ids[pos] = id; /* beyond the length: history of the next choice */
-    return id;
+    struct hadal_sampling o = *y->turn->sampling;
+    int pos = y->n_start + 1 + r, n_vocab = d->engine->model.config->n_vocab;
+    if (d->engine->options.draft_rule == HADAL_DRAFT_GREEDY)
+        o.temperature = 0;
+    if (s->draft_p) {
+        float *q = s->draft_p + (size_t)r * (size_t)n_vocab;
+        sample_probabilities(&o, logits, n_vocab, s->ids, pos, q);
+        s->ids[pos] = reject_draw(q, n_vocab, reject_random(o.seed, pos, REJECT_DRAW));
+    } else {
+        s->ids[pos] = hadal_sample(&o, logits, n_vocab, s->ids, pos, pos);
+    }
+    return s->ids[pos]; /* beyond the length: history of the next choice */
 }
 
 static float probability_of(const hadal_engine *g, float confidence, int place)
@@ -237,7 +245,7 @@ static void choose_lengths(hadal_engine *g, struct cycle *y, int n)
 {
     struct draft_offer offer[FORWARD_MAX_OUT];
     struct cycle *of[FORWARD_MAX_OUT];
-    struct draft_costs costs = {0, 0};
+    struct draft_costs costs = {.ends_at_drop = g->options.draft_rule == HADAL_DRAFT_REJECTION};
     int n_auto = 0;
     for (int i = 0; i < n; i++) {
         const struct draft_policy *p = &y[i].session->policy;

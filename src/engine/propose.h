@@ -14,6 +14,7 @@ struct cycle {
     int limit;     /* proposals that there is room for */
     int n_draft, n_accepted;
     int n_expected, n_stage; /* of the n_draft, the ones that the caller and the stages proposed */
+    int32_t replacement;     /* of the first proposal that was not kept, or -1 */
     double draft_seconds;    /* its share of a drafting pass; 0: none was made */
     float probability[DRAFT_MAX_ROWS];
 };

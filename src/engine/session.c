@@ -21,14 +21,17 @@ int hadal_session_open(hadal_session **session, hadal_engine *engine, struct err
     hadal_session *s = ARENA_NEW(&arena, hadal_session, 1);
     int32_t *ids = s ? ARENA_NEW(&arena, int32_t, (size_t)engine->options.n_context) : NULL;
     size_t n_vocab = (size_t)engine->model.config->n_vocab;
-    float *logits = ids ? ARENA_NEW(&arena, float, 2 * n_vocab) : NULL;
+    int rejects = engine->options.draft_rule == HADAL_DRAFT_REJECTION;
+    size_t n_row = 2 + (rejects ? 1 + (size_t)engine->model.config->draft_block : 0);
+    float *logits = ids ? ARENA_NEW(&arena, float, n_row *n_vocab) : NULL;
     struct copies copies = {.is_stale = 0};
     if (!logits || (!engine->options.has_no_copies && copies_open(&copies, &arena, engine->options.n_context))) {
         arena_free(&arena);
         return err_set(e, ERR_MEMORY, "no memory for a session of %d tokens", engine->options.n_context);
     }
     *s = (hadal_session){.engine = engine, .arena = arena, .slot = slot, .ids = ids, .logits = logits,
-        .next_logits = logits + n_vocab, .copies = copies, .policy = draft_policy_start(), .expected_share = 0.9f};
+        .next_logits = logits + n_vocab, .replacement = -1, .check_p = rejects ? logits + 2 * n_vocab : NULL,
+        .draft_p = rejects ? logits + 3 * n_vocab : NULL, .copies = copies, .policy = draft_policy_start(), .expected_share = 0.9f};
     engine->slot[slot] = s;
     *session = s;
     return 0;
@@ -187,6 +190,7 @@ int hadal_session_rewind(hadal_session *s, int length, struct err *e)
         return 0;
     s->n = length;
     s->has_logits = 0;
+    s->replacement = -1;
     s->is_cut = g->options.has_bounded_replay;
     copies_cut(&s->copies, length);
     if (length < s->n_staged)
@@ -210,6 +214,7 @@ static int append(hadal_session *s, const int32_t *ids, int n, float *logits_all
     memcpy(s->ids + s->n, ids, (size_t)n * sizeof *ids);
     s->n += n;
     s->has_logits = 0;
+    s->replacement = -1;
     if (!catch_up(s, n, logits_all, e))
         return 0;
     s->n = s->n_valid; /* what was computed stays; the rest is forgotten */
@@ -280,6 +285,7 @@ int hadal_engine_step(hadal_engine *g, hadal_session *const *sessions, const int
         if (engine_read_logits(g, i, sessions[i]->logits, e))
             return -1;
         sessions[i]->n_valid = ++sessions[i]->n;
+        sessions[i]->replacement = -1;
         sessions[i]->has_logits = 1;
     }
     return 0;

@@ -65,6 +65,8 @@ double draft_policy_choose(
         advance(&o, offer, i);
         double seconds = step_time_of(check, n_row) + costs.more;
         double rate = tokens / (seconds + costs.paid);
+        if (rate <= best_rate && costs.ends_at_drop)
+            break;
         if (rate <= best_rate || tokens * plain <= n_seq * seconds)
             continue;
         best_rate = rate;

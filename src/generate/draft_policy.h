@@ -41,6 +41,8 @@ struct draft_offer {
 /* Seconds of the step under way: paid for already, and still to be paid if any are chosen. */
 struct draft_costs {
     double paid, more;
+    int ends_at_drop; /* take no account of proposals behind the first that lowers the rate: the
+                         rejection rule is exact only if no choice depends on later drafts */
 };
 
 struct draft_policy draft_policy_start(void);

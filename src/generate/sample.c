@@ -15,6 +15,7 @@
  */
 #include "hadal.h"
 
+#include "generate/reject.h"
 #include "generate/sample_noise.h"
 
 #include <math.h>
@@ -249,4 +250,30 @@ int32_t hadal_sample(const struct hadal_sampling *s, const float *logits, int n_
         return best;
     struct cut cut = find_cut(&w, max);
     return draw(&w, &cut, sample_noise_stream(s->seed, pos), best);
+}
+
+void sample_probabilities(const struct hadal_sampling *s, const float *logits, int n_vocab,
+    const int32_t *history, int n_history, float *p)
+{
+    struct walk w = {.s = s, .logits = logits, .n_vocab = n_vocab, .history = history, .n_history = n_history};
+    struct measure m = {.is_probability = 1};
+    float max;
+    int32_t best = largest(&w, &max);
+    memset(p, 0, (size_t)n_vocab * sizeof *p);
+    p[best] = 1;
+    if (!(s->temperature > 0.0f) || max == INFINITY || max == -INFINITY)
+        return;
+    struct cut cut = find_cut(&w, max);
+    m.max = max;
+    m.per_log2 = 0x1.71547652b82fep+0 / (double)s->temperature;
+    int64_t n_seen = 0;
+    double sum = 0;
+    for (int first = 0, n; (n = walk_tile(&w, first)) > 0; first += n)
+        for (int i = 0; i < n; i++) {
+            int keeps = is_kept(&cut, key_of(w.tile[i]), &n_seen);
+            p[first + i] = keeps ? (float)measure_token(&m, w.tile[i]) : 0;
+            sum += (double)p[first + i];
+        }
+    for (int i = 0; i < n_vocab; i++)
+        p[i] = (float)((double)p[i] / sum);
 }

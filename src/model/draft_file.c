@@ -2,7 +2,7 @@
 #include "model/draft_file.h"
 
 #include "base/file.h"
-#include "model/stored.h"
+#include "model/stored_tensor.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -53,13 +53,13 @@ static const struct gguf_tensor *find_gguf(const struct draft_file *d, const cha
 
 static int find_in_gguf(const void *context, const char *name, struct stored_tensor *t)
 {
-    return stored_of_gguf(t, find_gguf(context, name));
+    return stored_tensor_of_gguf(t, find_gguf(context, name));
 }
 
 static int find_in_folder(const void *context, const char *name, struct stored_tensor *t)
 {
     const struct draft_file *d = context;
-    return stored_of_checkpoint(t, safetensors_find(d->checkpoint, name));
+    return stored_tensor_of_checkpoint(t, safetensors_find(d->checkpoint, name));
 }
 
 /* ---- What the file says about its stages ---- */

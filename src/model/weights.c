@@ -5,7 +5,7 @@
 #include "base/file.h"
 #include "format/json_file.h"
 #include "model/draft_file.h"
-#include "model/stored.h"
+#include "model/stored_tensor.h"
 #include "model/tokenizer_gguf.h"
 #include "text/dialect.h"
 #include "text/token_map.h"
@@ -30,12 +30,12 @@ struct model_file {
 
 static int find_in_gguf(const void *context, const char *name, struct stored_tensor *t)
 {
-    return stored_of_gguf(t, gguf_find_tensor(context, name));
+    return stored_tensor_of_gguf(t, gguf_find_tensor(context, name));
 }
 
 static int find_in_checkpoint(const void *context, const char *name, struct stored_tensor *t)
 {
-    return stored_of_checkpoint(t, safetensors_find(context, name));
+    return stored_tensor_of_checkpoint(t, safetensors_find(context, name));
 }
 
 /* ---- Engram's token map ---- */

@@ -1,6 +1,7 @@
 /* test_speculation.c: proposals change neither a token nor a bit, whatever is proposed and however
  * tokens are chosen. */
 #include "engine/story.h"
+#include "generate/reject.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -144,6 +146,83 @@ static void copies_change_nothing(void **state)
         assert_true(n_copied > 20);
         story_free(s);
     }
+}
+
+/* Greedy drafts give the same text at any temperature, the rejection rule where nothing is left to
+ * chance. */
+static void rules_change_nothing(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof samplings / sizeof *samplings; i++) {
+        struct story *s = story_new(&(struct story_options){
+            .model = "toy:v41:narrow", .n_prompt = N_PROMPT, .n = LENGTH, .sampling = samplings[i]});
+        tell(s, (struct hadal_engine_options){.draft_rule = HADAL_DRAFT_GREEDY}, 5);
+        if (samplings[i].temperature <= 0)
+            tell(s, (struct hadal_engine_options){.draft_rule = HADAL_DRAFT_REJECTION}, 5);
+        story_free(s);
+    }
+}
+
+/* The token behind the next one, over many seeds: its distance from the model's own distribution,
+ * in standard deviations of that distance (chi-square's cube root is nearly normal). */
+static double second_token_distance(struct story *s, hadal_session *session, int n_seed)
+{
+    struct hadal_sampling sampling = {.temperature = 0.25f, .top_p = 1, .repetition_penalty = 1};
+    struct err e = {0};
+    int32_t ids[HADAL_NEXT_MAX], first = s->ids[N_PROMPT];
+    double count[256] = {0}, sum = 0, rest = 0, rest_count = 0;
+    float p[256];
+    int n, n_bin = 0, n_seen = 0;
+    assert_in_range(s->n_vocab, 1, 256);
+    sample_probabilities(&sampling, s->logits + (int64_t)N_PROMPT * s->n_vocab, s->n_vocab, NULL, 0, p);
+    for (int i = 0; i < n_seed; i++) {
+        sampling.seed = (uint64_t)i;
+        assert_int_equal(hadal_session_sync(session, s->ids, N_PROMPT, NULL, &e), 0);
+        assert_int_equal(hadal_session_next(session, &sampling, 2, ids, &n, &e), 0);
+        if (ids[0] != first)
+            continue;
+        if (n == 1)
+            assert_int_equal(hadal_session_next(session, &sampling, 0, ids + 1, &n, &e), 0);
+        count[ids[1]]++;
+        n_seen++;
+    }
+    assert_true(n_seen > 100);
+    for (int v = 0; v < s->n_vocab; v++) {
+        double expected = (double)p[v] * n_seen, off = count[v] - expected;
+        int is_common = expected >= 5;
+        n_bin += is_common;
+        sum += is_common ? off * off / expected : 0;
+        rest += is_common ? 0 : expected;
+        rest_count += is_common ? 0 : count[v];
+    }
+    if (rest > 1) {
+        sum += (rest_count - rest) * (rest_count - rest) / rest;
+        n_bin++;
+    }
+    double free = n_bin - 1, spread = 2 / (9 * free);
+    assert_true(free >= 1);
+    return (cbrt(sum / free) - (1 - spread)) / sqrt(spread);
+}
+
+static void rejection_keeps_the_distribution(void **state)
+{
+    struct story *s = story_new(&(struct story_options){.model = "toy:v41:narrow",
+        .n_prompt = N_PROMPT,
+        .n = N_PROMPT + 1}); /* the likeliest token first */
+    hadal_engine *engine = story_engine(s,
+        (struct hadal_engine_options){.draft_rule = HADAL_DRAFT_REJECTION, .has_no_copies = 1});
+    hadal_session *session = story_session(engine);
+    struct hadal_draft_stats stats;
+    (void)state;
+    double found = second_token_distance(s, session, 4000);
+    hadal_session_draft_stats(session, &stats);
+    print_message("%.2f deviations, %d of %d drafts kept\n", found, (int)stats.n_accepted[0],
+        (int)stats.n_proposed[0]);
+    assert_true(found < 3.1);
+    assert_true(stats.n_accepted[0] > 0 && stats.n_accepted[0] < stats.n_proposed[0]);
+    hadal_session_close(session);
+    hadal_engine_close(engine);
+    story_free(s);
 }
 
 /* To the last token of the context, whatever is proposed. */
@@ -291,6 +370,8 @@ int main(void)
         cmocka_unit_test(drafts_that_fail_change_nothing),
         cmocka_unit_test(models_without_drafts_generate_too),
         cmocka_unit_test(copies_change_nothing),
+        cmocka_unit_test(rules_change_nothing),
+        cmocka_unit_test(rejection_keeps_the_distribution),
         cmocka_unit_test(drafts_end_with_the_context),
         cmocka_unit_test(sessions_draft_in_turn),
         cmocka_unit_test(sessions_draft_together),

@@ -54,6 +54,12 @@ int model_file_open(
     return 0;
 }
 
+int model_file_add_drafts(struct model_file *f, const char *path, struct err *e)
+{
+    (void)f;
+    return err_set(e, ERR_ARGUMENT, "%s: toys have stages of their own", path);
+}
+
 void model_file_info(const struct model_file *file, struct model_file_info *info)
 {
     *info = (struct model_file_info){

@@ -23,7 +23,7 @@ static struct step_time machine(double base, double row)
 static int choose(const struct step_time *t, const float *p, int n, double paid, double stake)
 {
     struct draft_offer offer = {p, n, stake, -1};
-    draft_policy_choose(t, &offer, 1, (struct draft_costs){paid, 0});
+    draft_policy_choose(t, &offer, 1, (struct draft_costs){.paid = paid});
     return offer.n_chosen;
 }
 
@@ -70,9 +70,9 @@ static void what_is_still_to_pay_counts(void **state)
     struct step_time t = machine(1, 0);
     struct draft_offer offer = {sure, 2, 10, -1};
     (void)state;
-    draft_policy_choose(&t, &offer, 1, (struct draft_costs){0.1, 1.9});
+    draft_policy_choose(&t, &offer, 1, (struct draft_costs){.paid = 0.1, .more = 1.9});
     assert_int_equal(offer.n_chosen, 2);
-    draft_policy_choose(&t, &offer, 1, (struct draft_costs){0.1, 2.1});
+    draft_policy_choose(&t, &offer, 1, (struct draft_costs){.paid = 0.1, .more = 2.1});
     assert_int_equal(offer.n_chosen, 0);
 }
 
@@ -107,12 +107,28 @@ static void chooses_the_best_rate_of_all(void **state)
         struct step_time t = machine(0.1 + round % 7, 0.05 * (round % 11));
         make_probabilities(p, &random);
         struct draft_offer offer[3] = {{p[0], 4, 1e3, -1}, {p[1], 4, 1e3, -1}, {p[2], 4, 1e3, -1}};
-        double best = draft_policy_choose(&t, offer, 3, (struct draft_costs){0, 0});
+        double best = draft_policy_choose(&t, offer, 3, (struct draft_costs){.paid = 0});
         int chosen[3] = {offer[0].n_chosen, offer[1].n_chosen, offer[2].n_chosen};
         assert_float_equal(rate_of(&t, p, chosen), best, 1e-9 * best);
         for (int code = 0; code < 125; code++)
             assert_true(best >= rate_of(&t, p, (int[3]){code % 5, code / 5 % 5, code / 25}) * (1 - 1e-6));
     }
+}
+
+/* On a machine where the third row is dear and those behind it are not. */
+static void may_end_at_the_first_drop(void **state)
+{
+    static const float p[] = {0.9f, 0.9f, 0.9f, 0.9f, 0.9f, 0.9f};
+    static const double seconds[] = {1, 1.1, 1.9, 1.95, 2, 2.05, 2.1};
+    struct step_time t = {.seconds = {0}};
+    struct draft_offer offer = {p, 6, 100, -1};
+    (void)state;
+    for (int n = 1; n <= 7; n++)
+        step_time_add(&t, n, seconds[n - 1]);
+    draft_policy_choose(&t, &offer, 1, (struct draft_costs){.ends_at_drop = 1});
+    assert_int_equal(offer.n_chosen, 1);
+    draft_policy_choose(&t, &offer, 1, (struct draft_costs){.ends_at_drop = 0});
+    assert_int_equal(offer.n_chosen, 6);
 }
 
 /* A source that gives nothing, on every machine: what it can lose in any window. */
@@ -167,6 +183,7 @@ int main(void)
         cmocka_unit_test(no_more_than_the_stake),
         cmocka_unit_test(what_is_still_to_pay_counts),
         cmocka_unit_test(chooses_the_best_rate_of_all),
+        cmocka_unit_test(may_end_at_the_first_drop),
         cmocka_unit_test(windows_lose_little),
         cmocka_unit_test(gains_end_the_rest),
     };

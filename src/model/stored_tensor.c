@@ -1,9 +1,9 @@
-/* stored.c: see stored.h. */
-#include "model/stored.h"
+/* stored_tensor.c: see stored_tensor.h. */
+#include "model/stored_tensor.h"
 
 #include <string.h>
 
-int stored_of_gguf(struct stored_tensor *t, const struct gguf_tensor *found)
+int stored_tensor_of_gguf(struct stored_tensor *t, const struct gguf_tensor *found)
 {
     if (!found)
         return 0;
@@ -13,7 +13,7 @@ int stored_of_gguf(struct stored_tensor *t, const struct gguf_tensor *found)
     return 1;
 }
 
-int stored_of_checkpoint(struct stored_tensor *t, const struct safetensors_entry *found)
+int stored_tensor_of_checkpoint(struct stored_tensor *t, const struct safetensors_entry *found)
 {
     static const int type[N_SAFETENSORS_TYPE] = {
         [ST_F64] = -1,
