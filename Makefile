@@ -16,7 +16,7 @@ run: build
 build:
 	@deploy/packages build
 	@[ -f .build/release/build.ninja ] || cmake --preset release --log-level=WARNING >/dev/null
-	@cmake --build .build/release --parallel $(JOBS) -- --quiet
+	@ninja -C .build/release -n | grep -q 'no work to do' || cmake --build .build/release --parallel $(JOBS)
 
 test: .build/venv/ready
 	@deploy/packages test
