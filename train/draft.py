@@ -142,41 +142,51 @@ class DraftTrainer:
 def measure(draft, by_kind, max_new=128, batch=32):
     """Greedy acceptance on the backbone's own greedy text. by_kind {kind: prompts}
 
-    -> {kind: cycles as (accepted, [per-position (confidence, hit)])}.
+    -> {kind: cycles as (accepted, [per-position (confidence, hit)])}, {kind: what the backbone gave each token of its text}.
     """
     cfg, t = draft.cfg, draft.t
     kinds = [k for k, prompts in by_kind.items() for _ in prompts]
     prompts = [p for prompts in by_kind.values() for p in prompts]
     texts = Generator(draft.live, cfg, t.map, t.device).generate(prompts, max_new, [cfg.eos_token_id], 0.0, batch=256)
     jobs = sorted(zip(prompts, texts, kinds), key=lambda x: len(x[0]))
-    cycles = {k: [] for k in by_kind}
+    cycles, sure = {k: [] for k in by_kind}, {k: [] for k in by_kind}
     for at in range(0, len(jobs), batch):
         part = jobs[at:at + batch]
-        drafts = all_drafts(draft, [(p, o) for p, o, _ in part])
+        drafts, given = all_drafts(draft, [(p, o) for p, o, _ in part])
         for i, (p, o, kind) in enumerate(part):
             cycles[kind] += walk(p + o, len(p) - 1, i, drafts, cfg.dspark_block_size)
-    return cycles
+            sure[kind] += given[i]
+    return cycles, sure
 
 
 def all_drafts(draft, texts):
-    """Drafts from every position of the generated parts: {(text, processed position): (ids, confidence logits)}."""
+    """Drafts from every position of the generated parts: {(text, processed position): (ids, confidence logits)};
+    and per text the probability of each generated token.
+    """
     cfg, t = draft.cfg, draft.t
     longest = max(len(p) + len(o) for p, o in texts)
     ids = torch.zeros(len(texts), longest + -longest % cfg.align, dtype=torch.long)
     for i, (p, o) in enumerate(texts):
         ids[i, : len(p) + len(o)] = torch.tensor(p + o)
     ids = ids.to(t.device)
-    batch, _, taps = draft.context(ids, torch.zeros_like(ids))
+    batch, hidden, taps = draft.context(ids, torch.zeros_like(ids))
+    given = [probabilities(draft, hidden[i], ids[i], len(p), len(p) + len(o)) for i, (p, o) in enumerate(texts)]
     run = Run()
     rows = dspark.all_context_rows(draft.live, cfg, batch, taps, run)
     where = [(i, q) for i, (p, o) in enumerate(texts) for q in range(len(p) - 1, len(p) + len(o) - 2)]
     if not where:
-        return {}
+        return {}, given
     row, p = (torch.tensor(x, device=t.device) for x in zip(*where))
     anchor = ids[row, p + 1]
     y = dspark.stages(draft.live, cfg, rows, row, (p, p), anchor, t.angles, run)
     got, conf, _ = dspark.draft(draft.live, cfg, y, anchor)
-    return dict(zip(where, zip(got.tolist(), conf.tolist())))
+    return dict(zip(where, zip(got.tolist(), conf.tolist()))), given
+
+
+def probabilities(draft, hidden, ids, begin, end):
+    """Of the tokens begin..end-1 of one text."""
+    p = torch.softmax(basics.linear(hidden[begin - 1:end - 1], draft.live["head.weight"]).float(), -1)
+    return p.gather(1, ids[begin:end, None])[:, 0].tolist()
 
 
 def walk(ids, q, i, drafts, S):
@@ -208,6 +218,12 @@ def calibrate(cycles, S):
         loss = [torch.nn.functional.binary_cross_entropy_with_logits(z / t, hit) for t in grid]
         out.append(round(float(grid[int(torch.stack(loss).argmin())]), 3))
     return out
+
+
+def positions(cycles, S):
+    """Per position: the share of drafts kept where all before them were."""
+    hits = [[c[1][k][1] for c in cycles if len(c[1]) > k] for k in range(S)]
+    return [round(sum(h) / len(h), 3) if h else None for h in hits]
 
 
 def kind_prompts(dialect, kind, n):
@@ -253,8 +269,10 @@ def summarise(draft, args, summary):
     basics.set_compile(False)
     kinds = ["copy"] if args.dummy else ["agent", "code", "script", "library", "json", "talk", "prose"]
     prompts = {k: kind_prompts(args.dialect, k, args.measure) for k in kinds} if not args.dummy else {"copy": [[0] + [5, 6, 7, 8] * 20]}
-    cycles = measure(draft, prompts)
+    cycles, sure = measure(draft, prompts)
     summary["accepted_length"] = {k: round(1 + sum(c[0] for c in v) / len(v), 3) for k, v in cycles.items() if v}
+    summary["accepted_positions"] = {k: positions(v, draft.cfg.dspark_block_size) for k, v in cycles.items() if v}
+    summary["backbone_sureness"] = {k: round(sum(v) / len(v), 3) for k, v in sure.items() if v}
     everything = [c for v in cycles.values() for c in v]
     summary["confidence_temperatures"] = calibrate(everything, draft.cfg.dspark_block_size)
     return summary

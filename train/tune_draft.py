@@ -33,18 +33,18 @@ PICKED = {"agent": 0.3, "code": 0.25, "json": 0.25, "talk": 0.1, "prose": 0.05, 
 OWN = {"code": 256, "json": 256, "prose": 192}                                   # tokens that the model adds itself
 
 
-def load(folder):
+def load(folder, device="cpu"):
     """What draft.DraftTrainer needs to know of a finished model, and its weights."""
     cfg, weights = hf.load(folder)
-    tokens = token_map.for_folder(folder, cfg.vocab_size) if cfg.engram_layer_ids else None
-    return SimpleNamespace(cfg=cfg, device="cpu", map=tokens, angles=Angles(cfg, 4096, "cpu")), weights
+    tokens = token_map.for_folder(folder, cfg.vocab_size).to(device) if cfg.engram_layer_ids else None
+    return SimpleNamespace(cfg=cfg, device=device, map=tokens, angles=Angles(cfg, 4096, device)), weights
 
 
-def own_text(generator, cfg, kind, docs, rng):
+def own_text(generator, cfg, kind, docs, rng, batch=128):
     """Documents cut somewhere and continued by the model: (ids, first own position)."""
     prompts = [ids[: int(rng.integers(24, min(len(ids), 288)))].tolist() for ids, _ in docs]
     temperature = float(rng.choice((0.0, 0.0, 0.0, 0.7)))
-    made = generator.generate(prompts, OWN[kind], [cfg.eos_token_id], temperature)
+    made = generator.generate(prompts, OWN[kind], [cfg.eos_token_id], temperature, batch)
     return [(p + o, len(p)) for p, o in zip(prompts, made)]
 
 
@@ -54,9 +54,9 @@ def bundle(t, weights, texts):
     ids, weight = torch.zeros(len(texts), n + -n % t.cfg.align, dtype=torch.long), torch.zeros(len(texts), n + -n % t.cfg.align)
     for i, (each, w) in enumerate(texts):
         ids[i, : len(each)], weight[i, : len(each)] = torch.tensor(each), torch.tensor(w)
-    run = Run()
+    run, ids = Run(), ids.to(t.device)
     hidden = backbone(weights, t.cfg, Batch(t.cfg, ids, None, t.angles, t.map), run)
-    return dict(ids=ids.short(), weight=weight.half(), hidden=hidden.half(), taps=[x.half() for x in run.taps])
+    return dict(ids=ids.short(), weight=weight.half().to(t.device), hidden=hidden.half(), taps=[x.half() for x in run.taps])
 
 
 @torch.no_grad()
@@ -98,8 +98,8 @@ class Tuner(draft.DraftTrainer):
         return Batch(self.cfg, ids, start, self.t.angles, self.t.map), s["hidden"].float().view(*ids.shape, -1), \
             [x.float() for x in s["taps"]]
 
-    def learn(self, path, per_row):
-        self.stored = torch.load(path)
+    def learn(self, stored, per_row):
+        self.stored = stored
         ids, weight = self.stored["ids"].long(), self.stored["weight"].float()
         out = self.gradients(ids, torch.zeros_like(ids), weight, per_row)
         self.stored = None
@@ -126,7 +126,7 @@ def fit(args):
     while time.time() - began < args.seconds:
         for kind in rng.choice(list(PICKED), args.step_bundles, p=list(PICKED.values())):
             path = rng.choice(sorted(glob.glob(os.path.join(args.work, f"{kind}-*.pt"))))
-            log.setdefault(kind, []).append(tuner.learn(path, args.anchors).tolist())
+            log.setdefault(kind, []).append(tuner.learn(torch.load(path), args.anchors).tolist())
         share = (time.time() - began) / args.seconds
         tuner.opt.step(min(1.0, (n + 1) / 30) * max(0.0, min(1.0, (1 - share) / 0.7)))
         n += 1

@@ -98,13 +98,15 @@ def save(folder, weights, cfg, plain=False, shard_bytes=15 << 20):
     return total
 
 
-def load(folder):
-    """-> cfg, weights (fp32, experts stacked)."""
+def load(folder, instead=()):
+    """-> cfg, weights (fp32, experts stacked). instead: tensors as in a file that take the place of the folder's."""
     cfg = config.load(os.path.join(folder, "config.json"))
     files = sorted(f for f in os.listdir(folder) if f.endswith(".safetensors"))
     raw = {}
     for f in files:
         raw.update(read_safetensors(os.path.join(folder, f)))
+    assert set(instead) <= set(raw), sorted(set(instead) - set(raw))[:3]
+    raw.update(instead)
 
     def one(name, fmt):
         t = raw[name]
