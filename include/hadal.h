@@ -30,6 +30,7 @@ typedef struct hadal_session hadal_session;
 
 /* Called now and then during work that can take more than two seconds. what: "load", "prefill". done <= total. */
 typedef void (*hadal_progress_fn)(void *context, const char *what, uint64_t done, uint64_t total);
+typedef void (*hadal_line_fn)(void *context, const char *line);
 
 /* How drafts are made and kept where the temperature is above 0. */
 enum hadal_draft_rule {
@@ -56,6 +57,10 @@ struct hadal_engine_options {
     int has_no_copies;    /* 1: never propose what followed the same text before */
     hadal_progress_fn progress;
     void *progress_context;
+    uint64_t memory_bytes; /* all that the engine may take; 0: what is free. When weights do not fit in it, routed experts and
+                              n-gram tables stay on disk and are read as they are needed. The bits are the same */
+    hadal_line_fn tell_memory; /* gets the plan of memory before weights are read, if there is a limit to keep to */
+    void *tell_memory_context;
 };
 int hadal_engine_open(hadal_engine **engine, const struct hadal_engine_options *options, struct err *e);
 void hadal_engine_close(hadal_engine *engine);
@@ -79,9 +84,18 @@ const struct tokenizer *hadal_engine_tokenizer(const hadal_engine *engine);
  * and goes on with the same text. */
 void hadal_engine_cancel(hadal_engine *engine);
 
+/* Of weights that stay on disk, since the engine was opened; all zeros when none do. */
+struct hadal_store_stats {
+    uint64_t disk_bytes, cache_bytes; /* what is not always in memory; memory for what of it was needed last */
+    uint64_t n_expert, n_expert_hit;  /* experts that layers needed in a step, and those of them that were in memory */
+    uint64_t n_row, n_row_hit;        /* different rows of n-gram tables that steps needed, and those in memory */
+    uint64_t n_read, read_bytes;
+    double wait_seconds;              /* that computing stood still for the disk */
+};
+void hadal_engine_store_stats(const hadal_engine *engine, struct hadal_store_stats *stats);
+
 /* Describes a model without running it, line by line: config, plan row of every layer, tensors, formats, sizes, and what a
  * session of n_context tokens (0: the default) will take. */
-typedef void (*hadal_line_fn)(void *context, const char *line);
 int hadal_model_describe(const char *model, int n_context, hadal_line_fn fn, void *fn_context, struct err *e);
 
 /* ---- Sessions ---- */

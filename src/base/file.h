@@ -15,6 +15,13 @@ struct file_map {
 int file_map_open(struct file_map *m, const char *path, struct err *e);
 void file_map_close(struct file_map *m);
 
+/* One of the files that a model is in, as it is mapped. */
+struct file_part {
+    const char *path;
+    const uint8_t *data;
+    uint64_t n_byte;
+};
+
 int file_exists(const char *path);
 int file_is_directory(const char *path);
 

@@ -1,4 +1,4 @@
-/* memory.h: how much memory this machine has. */
+/* memory.h: how much memory there is. */
 #ifndef HADAL_BASE_MEMORY_H
 #define HADAL_BASE_MEMORY_H
 
@@ -6,5 +6,7 @@
 
 /* Physical memory in bytes, or what a control group allows this process if that is less; 0 when unknown. */
 uint64_t memory_physical(void);
+/* What could be taken now without taking it from others; page cache counts as free. 0 when unknown. */
+uint64_t memory_free(void);
 
 #endif

@@ -121,12 +121,14 @@ static int bench_engine(const struct bench_settings *s, struct bench_plan *plan,
     hadal_engine *engine, struct command_call *call, struct err *e)
 {
     struct hadal_engine_info info;
+    struct hadal_store_stats store;
     struct arena arena = {0};
     struct bench_rows *found = ARENA_NEW(&arena, struct bench_rows, 1);
     hadal_engine_info(engine, &info);
+    hadal_engine_store_stats(engine, &store);
     shorten(s, plan, info.n_context);
     struct bench_report report = {
-        found, &info, s->engine.model, call->program_version, s->commit, s->engine.n_chunk};
+        found, &info, &store, s->engine.model, call->program_version, s->commit, s->engine.n_chunk};
     int failed =
         !found ? err_set(e, ERR_MEMORY, "no memory for the samples")
                : bench_measure(plan, engine, call, found, e) || write_reports(s, &report, call, e);

@@ -136,30 +136,55 @@ static struct bench_row *take_row(struct bench *b, enum bench_kind kind, int dep
     return row;
 }
 
-static void add_sample(struct bench_row *row, int n_token, double sample)
+/* The beginning of a measurement. */
+struct start {
+    double seconds;
+    struct hadal_store_stats disk;
+};
+
+static struct start start_now(const struct bench *b)
 {
+    struct start start;
+    hadal_engine_store_stats(b->engine, &start.disk);
+    start.seconds = clock_seconds();
+    return start;
+}
+
+/* A sample of n_token tokens that ends now: seconds, or tokens in a second. */
+static void add_sample(
+    struct bench *b, struct bench_row *row, int n_token, const struct start *start)
+{
+    double seconds = clock_seconds() - start->seconds;
+    struct hadal_store_stats now;
+    hadal_engine_store_stats(b->engine, &now);
+    int is_time = row->kind == BENCH_LIVE || row->kind == BENCH_COLD;
     row->n_token = n_token;
-    row->sample[row->n_sample++] = sample;
+    row->sample[row->n_sample++] = is_time ? seconds : n_token / seconds;
+    row->disk.seconds += seconds;
+    row->disk.wait_seconds += now.wait_seconds - start->disk.wait_seconds;
+    row->disk.n_byte += (double)(now.read_bytes - start->disk.read_bytes);
+    row->disk.n_expert += (double)(now.n_expert - start->disk.n_expert);
+    row->disk.n_expert_hit += (double)(now.n_expert_hit - start->disk.n_expert_hit);
 }
 
 static int measure_prefill(struct bench *b, int depth, struct err *e)
 {
     struct bench_row *row = take_row(b, BENCH_PREFILL, depth);
     int n_token = depth - length(b);
-    double start = clock_seconds();
+    struct start start = start_now(b);
     if (check_interrupt(b, e) || grow_to(b, depth, e))
         return -1;
-    add_sample(row, n_token, n_token / (clock_seconds() - start));
+    add_sample(b, row, n_token, &start);
     return 0;
 }
 
 static int measure_decode(struct bench *b, struct bench_row *row, struct err *e)
 {
     int n_given, n_step, n_draft = row->kind == BENCH_DRAFTS ? -1 : 0;
-    double start = clock_seconds();
+    struct start start = start_now(b);
     if (decode(b, b->plan->n_decode, n_draft, &n_given, &n_step, e))
         return -1;
-    add_sample(row, n_given, n_given / (clock_seconds() - start));
+    add_sample(b, row, n_given, &start);
     row->n_per_step = (double)n_given / n_step;
     return 0;
 }
@@ -187,10 +212,10 @@ static int measure_suffix(struct bench *b, enum bench_kind kind, int depth, int 
     int n_given, n_step;
     if (check_interrupt(b, e) || (kind == BENCH_COLD && hadal_session_rewind(b->session, 0, e)))
         return -1;
-    double start = clock_seconds();
+    struct start start = start_now(b);
     if (grow_to(b, depth + n, e) || decode(b, 1, 0, &n_given, &n_step, e))
         return -1;
-    add_sample(row, n, clock_seconds() - start);
+    add_sample(b, row, n, &start);
     return 0;
 }
 

@@ -34,6 +34,10 @@ struct bench_row {
     int depth;         /* tokens of context that were there before (BENCH_PREFILL: afterwards) */
     int n_token;       /* tokens measured */
     double n_per_step; /* BENCH_DRAFTS: tokens that a step gave on average */
+    struct {
+        double seconds, wait_seconds, n_byte; /* measured, stood still, read: all samples together */
+        double n_expert, n_expert_hit;
+    } disk; /* of weights on disk */
     int n_sample;
     double sample[BENCH_MAX_REPEAT]; /* one per repeat */
 };

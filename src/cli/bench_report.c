@@ -49,6 +49,11 @@ void bench_print_table(const struct bench_report *r, struct buf *out)
         buf_print(out, " %7.0f %%", spread);
         if (row->kind == BENCH_DRAFTS)
             buf_print(out, "  %.2f tokens a step", row->n_per_step);
+        if (r->store->disk_bytes)
+            buf_print(out, "  read %.2f GB/s, waited %.0f %%, experts in memory %.0f %%",
+                row->disk.n_byte / row->disk.seconds / 1e9,
+                100 * row->disk.wait_seconds / row->disk.seconds,
+                100 * row->disk.n_expert_hit / row->disk.n_expert);
         buf_text(out, "\n");
     }
 }
@@ -134,7 +139,7 @@ static void print_engine(const struct bench_report *r, struct buf *out)
         i->n_thread, i->n_context, r->n_chunk, i->n_draft);
 }
 
-static void print_row(const struct bench_row *row, struct buf *out)
+static void print_row(const struct bench_report *r, const struct bench_row *row, struct buf *out)
 {
     double s[3];
     bench_summary(row, s);
@@ -142,6 +147,12 @@ static void print_row(const struct bench_row *row, struct buf *out)
         row->depth, row->n_token);
     if (row->kind == BENCH_DRAFTS)
         buf_print(out, "\"n_per_step\": %.4g, ", row->n_per_step);
+    if (r->store->disk_bytes)
+        buf_print(out,
+            "\"read_bytes\": %.0f, \"seconds\": %.6g, \"wait_seconds\": %.6g, \"n_expert\": %.0f, "
+            "\"n_expert_hit\": %.0f, ",
+            row->disk.n_byte, row->disk.seconds, row->disk.wait_seconds, row->disk.n_expert,
+            row->disk.n_expert_hit);
     buf_print(out,
         "\"unit\": \"%s\", \"median\": %.6g, \"least\": %.6g, \"most\": %.6g, \"samples\": [",
         kinds[row->kind].unit, s[1], s[0], s[2]);
@@ -163,9 +174,12 @@ void bench_print_json(const struct bench_report *r, struct buf *out)
     buf_text(out, ",\n");
     print_machine(out);
     print_engine(r, out);
+    if (r->store->disk_bytes)
+        buf_print(out, "\"store\": {\"disk_bytes\": %llu, \"cache_bytes\": %llu},\n",
+            (unsigned long long)r->store->disk_bytes, (unsigned long long)r->store->cache_bytes);
     buf_text(out, "\"rows\": [\n");
     for (int i = 0; i < r->rows->n; i++) {
-        print_row(&r->rows->row[i], out);
+        print_row(r, &r->rows->row[i], out);
         buf_text(out, i + 1 < r->rows->n ? ",\n" : "\n");
     }
     buf_text(out, "]}\n");

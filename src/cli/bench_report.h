@@ -7,6 +7,7 @@
 struct bench_report {
     const struct bench_rows *rows;
     const struct hadal_engine_info *info;
+    const struct hadal_store_stats *store; /* of weights on disk */
     const char *model;   /* file, or NULL */
     const char *version; /* of the program */
     const char *commit;  /* or NULL */

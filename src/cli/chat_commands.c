@@ -2,6 +2,7 @@
 #include "cli/chat_loop.h"
 
 #include "base/file.h"
+#include "cli/store_report.h"
 #include "cli/suggest.h"
 
 #include <ctype.h>
@@ -101,6 +102,7 @@ static int do_draft(struct chat *c, char *argument, struct err *e)
         return draft_read_limit(argument, &c->n_draft, e);
     draft_note_limit(c->n_draft, c->terminal);
     draft_report(c->session, c->terminal);
+    store_report(c->engine, c->terminal);
     return 0;
 }
 

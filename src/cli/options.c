@@ -52,6 +52,24 @@ static int set_seed(const struct option *o, void *variable, const char *text, st
     return 0;
 }
 
+static int set_size(const struct option *o, void *variable, const char *text, struct err *e)
+{
+    static const char letters[] = "KMGT";
+    char *end;
+    double x = strtod(text, &end);
+    const char *unit = *end ? strchr(letters, *end & ~0x20) : NULL;
+    if (end != text && unit) {
+        x *= (double)((uint64_t)1 << 10 * (unit - letters + 1));
+        end++;
+        end += *end == 'i'; /* GiB and GB are both 2^30 */
+        end += *end == 'B' || *end == 'b';
+    }
+    if (end == text || *end || !(x >= 1 && x < 0x1p62))
+        return fail(o, text, "a size like 500M or 1.5G", e);
+    *(uint64_t *)variable = (uint64_t)x;
+    return 0;
+}
+
 static int set_choice(const struct option *o, void *variable, const char *text, struct err *e)
 {
     size_t n = strlen(text);
@@ -93,6 +111,8 @@ static int set_value(const struct found *f, const char *text, struct err *e)
         return set_number(o, variable, text, e);
     case OPTION_SEED:
         return set_seed(o, variable, text, e);
+    case OPTION_SIZE:
+        return set_size(o, variable, text, e);
     case OPTION_TEXTS:
         return add_text(o, variable, text, e);
     }

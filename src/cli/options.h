@@ -14,6 +14,7 @@ enum option_kind {
     OPTION_INT,    /* int within [least, most] */
     OPTION_NUMBER, /* float within [least, most] */
     OPTION_SEED,   /* uint64_t */
+    OPTION_SIZE,   /* uint64_t: bytes, typed as 500M, 1.5G, 1T; a plain number counts bytes */
     OPTION_TEXTS   /* struct option_texts; the option may be repeated */
 };
 

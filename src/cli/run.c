@@ -1,6 +1,7 @@
 /* run.c: `hadal run`: one answer to -p, -f or piped text, or a chat. */
 #include "cli/chat_loop.h"
 #include "cli/read_input.h"
+#include "cli/store_report.h"
 
 #include <string.h>
 
@@ -68,6 +69,7 @@ static int answer_once(struct chat *c, const struct run_settings *s, struct err 
         return EXIT_FAILED;
     if (s->generation.draft)
         draft_report(c->session, c->terminal);
+    store_report(c->engine, c->terminal);
     return c->latest.end == ANSWER_CANCELLED ? EXIT_INTERRUPTED : EXIT_OK;
 }
 

@@ -15,6 +15,8 @@ const struct option engine_option_rows[N_ENGINE_OPTION] = {
     {"context", 'c', OPTION_INT, AT(n_context), "N", "tokens that a conversation can hold; default: the model's limit, at most 32768", 1,
         1 << 24, 0},
     {"chunk", 0, OPTION_INT, AT(n_chunk), "N", "prompt tokens computed at once; default 256", 1, 65536, 0},
+    {"memory", 0, OPTION_SIZE, AT(memory_bytes), "SIZE",
+        "all that may be taken, as 12G; default: what is free. A larger model's experts stay on disk", 0, 0, 0},
     {"no-kv-rounding", 0, OPTION_FLAG, AT(skips_kv_rounding), NULL, "leave out the trained roundings of the cache, to compare engines", 0,
         0, 0},
     {"bounded-replay", 0, OPTION_FLAG, AT(has_bounded_replay), NULL, "read prompts about twice as fast but not exactly: only their end passes the decoder half; "
@@ -34,6 +36,11 @@ static void note_draft_problem(const hadal_engine *engine, struct terminal *t)
         terminal_note(t, "going on without drafts: %s", info.draft_problem);
 }
 
+static void note_memory(void *terminal, const char *line)
+{
+    terminal_note(terminal, "%s", line);
+}
+
 static int read_rule(const char *name, enum hadal_draft_rule *rule, struct err *e)
 {
     static const char *const names[] = {
@@ -49,6 +56,7 @@ static int read_rule(const char *name, enum hadal_draft_rule *rule, struct err *
 int settings_open_engine(hadal_engine **engine, const struct engine_settings *s, struct command_call *call, struct err *e)
 {
     struct hadal_engine_options options = {.model = s->model, .backend = s->backend, .level = s->level,
+        .memory_bytes = s->memory_bytes, .tell_memory = note_memory, .tell_memory_context = call->terminal,
         .n_thread = s->n_thread, .n_context = s->n_context, .n_chunk = s->n_chunk,
         .skips_kv_rounding = s->skips_kv_rounding, .has_no_drafts = s->has_no_drafts, .draft_file = s->draft_file,
         .has_bounded_replay = s->has_bounded_replay, .progress = terminal_progress,

@@ -6,9 +6,10 @@
 
 struct engine_settings {
     const char *model, *backend, *level, *draft_file, *draft_rule;
+    uint64_t memory_bytes;
     int n_thread, n_context, n_chunk, skips_kv_rounding, has_bounded_replay, has_no_drafts;
 };
-enum { N_ENGINE_OPTION = 11, N_SAMPLING_OPTION = 8 };
+enum { N_ENGINE_OPTION = 12, N_SAMPLING_OPTION = 8 };
 extern const struct option engine_option_rows[N_ENGINE_OPTION];
 
 /* Opens the engine with progress on the terminal and lets Ctrl-C cancel it. */

@@ -1,8 +1,8 @@
 /* engine.c: opening a model on a backend, planning its memory, running batches. See hadal.h. */
 #include "engine/engine.h"
 
-#include "base/memory.h"
 #include "engine/embedded.h"
+#include "engine/memory_plan.h"
 
 #include <assert.h>
 #include <string.h>
@@ -61,24 +61,13 @@ static uint64_t copies_bytes(const hadal_engine *g)
     return g->options.has_no_copies ? 0 : suffix_bytes(g->options.n_context);
 }
 
-static int check_memory(const hadal_engine *g, const struct engine_plan *plan, struct err *e)
-{
-    uint64_t physical = memory_physical(), kv = (plan->session_bytes + plan->copies_bytes) * (uint64_t)g->options.n_session;
-    uint64_t need = kv + plan->scratch_bytes + g->model.weight_bytes;
-    if (!physical || need <= physical)
-        return 0;
-    return err_set(e, ERR_MEMORY,
-        "does not fit: weights %.2f GiB, %d session(s) of %d tokens %.2f GiB, scratch %.2f GiB, but this machine has %.2f GiB; "
-        "try a smaller --context or a smaller model", (double)g->model.weight_bytes / 0x1p30, g->options.n_session,
-        g->options.n_context, (double)kv / 0x1p30, (double)plan->scratch_bytes / 0x1p30, (double)physical / 0x1p30);
-}
-
 static int allocate(hadal_engine *g, struct err *e)
 {
     const struct model_config *c = g->model.config;
     const struct backend_kind *kind = g->be->kind;
     struct scratch *s = &g->forward.scratch;
     struct engine_plan plan;
+    struct memory_plan memory;
     g->kv = (struct kv_state){.n_slot = g->options.n_session, .n_context = g->options.n_context,
         .slack = slack_rows(g->options.n_chunk), .keeps_streams = g->options.has_bounded_replay,
         .keeps_taps = c->n_stage > 0 && !g->options.has_no_drafts};
@@ -87,7 +76,7 @@ static int allocate(hadal_engine *g, struct err *e)
     s->has_replay = g->options.has_bounded_replay;
     measure(&g->kv, s, c, g->model.plan, &plan);
     plan.copies_bytes = copies_bytes(g);
-    if (check_memory(g, &plan, e))
+    if (memory_plan_make(g, &plan, &memory, e) || memory_plan_load(g, &memory, e))
         return -1;
     if (kind->buffer_new(g->be, &g->kv_memory, plan.session_bytes * (uint64_t)g->kv.n_slot + 64, e) ||
         kind->buffer_new(g->be, &g->scratch_memory, plan.scratch_bytes + 64, e))
@@ -149,7 +138,7 @@ static int open_backend(hadal_engine *g, struct err *e)
     return 0;
 }
 
-int hadal_engine_open(hadal_engine **engine, const struct hadal_engine_options *options, struct err *e)
+int engine_open(hadal_engine **engine, const struct hadal_engine_options *options, const struct disk_calls *disk, struct err *e)
 {
     struct arena arena = {0};
     hadal_engine *g = ARENA_NEW(&arena, hadal_engine, 1);
@@ -158,6 +147,7 @@ int hadal_engine_open(hadal_engine **engine, const struct hadal_engine_options *
         return err_set(e, ERR_MEMORY, "no memory for an engine");
     g->arena = arena;
     g->options = *options;
+    g->disk = disk;
     if (open_file(g, e) || open_backend(g, e) || allocate(g, e) || write_frequencies(g, e)) {
         hadal_engine_close(g);
         return -1;
@@ -168,11 +158,17 @@ int hadal_engine_open(hadal_engine **engine, const struct hadal_engine_options *
     return 0;
 }
 
+int hadal_engine_open(hadal_engine **engine, const struct hadal_engine_options *options, struct err *e)
+{
+    return engine_open(engine, options, NULL, e);
+}
+
 void hadal_engine_close(hadal_engine *engine)
 {
     if (!engine)
         return;
     if (engine->be) {
+        stored_close(engine->stored);
         engine->be->kind->buffer_free(engine->be, &engine->kv_memory);
         engine->be->kind->buffer_free(engine->be, &engine->scratch_memory);
         backend_close(engine->be);
@@ -195,6 +191,18 @@ void hadal_engine_info(const hadal_engine *engine, struct hadal_engine_info *inf
         .session_bytes = engine->kv_memory.n_byte / (uint64_t)engine->options.n_session + copies_bytes(engine),
         .scratch_bytes = engine->scratch_memory.n_byte, .temperature = c->temperature, .top_p = c->top_p,
         .min_p = c->min_p, .top_k = c->top_k};
+}
+
+void hadal_engine_store_stats(const hadal_engine *engine, struct hadal_store_stats *stats)
+{
+    *stats = (struct hadal_store_stats){.disk_bytes = 0};
+    if (!engine->stored)
+        return;
+    struct stored_stats s = stored_stats(engine->stored);
+    *stats = (struct hadal_store_stats){.disk_bytes = stored_need(engine->stored).disk_bytes,
+        .cache_bytes = stored_cache_bytes(engine->stored), .n_expert = s.experts.n_wanted, .n_expert_hit = s.experts.n_there,
+        .n_row = s.rows.n_wanted, .n_row_hit = s.rows.n_there, .n_read = s.reads.n_read, .read_bytes = s.reads.read_bytes,
+        .wait_seconds = s.reads.wait_seconds};
 }
 
 const struct tokenizer *hadal_engine_tokenizer(const hadal_engine *engine)

@@ -9,6 +9,7 @@
 #include "generate/copies.h"
 #include "generate/draft_policy.h"
 #include "model/forward.h"
+#include "model/stored.h"
 
 #include <stdatomic.h>
 
@@ -19,6 +20,8 @@ struct hadal_engine {
     struct model_file_info model;
     struct err draft_problem; /* text empty: none */
     struct backend *be;
+    struct stored *stored;         /* NULL: all weights are in memory */
+    const struct disk_calls *disk; /* NULL: the system's */
     struct backend_buffer kv_memory, scratch_memory;
     struct kv_state kv;
     struct forward forward;
@@ -56,6 +59,9 @@ struct hadal_session {
     struct copies copies; /* unused with has_no_copies */
     struct hadal_draft_stats stats;
 };
+
+/* hadal_engine_open with a disk that the caller provides, to make it fail. */
+int engine_open(hadal_engine **engine, const struct hadal_engine_options *options, const struct disk_calls *disk, struct err *e);
 
 struct engine_plan {
     uint64_t session_bytes; /* of one sequence, in the backend's memory */

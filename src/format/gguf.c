@@ -510,6 +510,14 @@ void gguf_close(struct gguf *file)
     mem_free(file);
 }
 
+int gguf_part(const struct gguf *file, int i, struct file_part *part)
+{
+    if (i >= file->n_part || !file->parts[i].map.data)
+        return 0;
+    *part = (struct file_part){file->parts[i].path, file->parts[i].bytes, file->parts[i].n_byte};
+    return 1;
+}
+
 const struct gguf_tensor *gguf_tensors(const struct gguf *file, uint64_t *n)
 {
     *n = file->n_tensor;

@@ -11,6 +11,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/file.h"
 
 #include <stdint.h>
 
@@ -63,6 +64,8 @@ int gguf_open(struct gguf **file, const char *path, struct err *e);
 /* Bytes in memory, which must outlive *file and start at an address aligned for the tensors. */
 int gguf_open_bytes(struct gguf **file, const void *bytes, uint64_t n_byte, struct err *e);
 void gguf_close(struct gguf *file);
+/* 1 and the file's part i, counted from 0; 0 behind the last, and for bytes in memory. */
+int gguf_part(const struct gguf *file, int i, struct file_part *part);
 
 const struct gguf_tensor *gguf_find_tensor(const struct gguf *file, const char *name);
 const struct gguf_tensor *gguf_tensors(

@@ -357,6 +357,14 @@ void safetensors_close(struct safetensors *st)
     mem_free(st);
 }
 
+int safetensors_part(const struct safetensors *st, int i, struct file_part *part)
+{
+    if (i >= st->n_shard || !st->shards[i].map.data)
+        return 0;
+    *part = (struct file_part){st->shards[i].path, st->shards[i].bytes, st->shards[i].n_byte};
+    return 1;
+}
+
 static int compare_name(const void *key, const void *entry)
 {
     return strcmp(key, ((const struct safetensors_entry *)entry)->name);

@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/file.h"
 
 #include <stdint.h>
 
@@ -50,6 +51,8 @@ int safetensors_open(struct safetensors **st, const char *path, struct err *e);
 int safetensors_open_bytes(
     struct safetensors **st, const void *bytes, uint64_t n_byte, struct err *e);
 void safetensors_close(struct safetensors *st);
+/* 1 and file i, counted from 0; 0 behind the last, and for bytes in memory. */
+int safetensors_part(const struct safetensors *st, int i, struct file_part *part);
 
 /* NULL when there is no such tensor. */
 const struct safetensors_entry *safetensors_find(const struct safetensors *st, const char *name);

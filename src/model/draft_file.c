@@ -341,3 +341,8 @@ void draft_file_close(struct draft_file *d)
     safetensors_close(d->checkpoint);
     mem_free(d);
 }
+
+int draft_file_part(const struct draft_file *d, int i, struct file_part *part)
+{
+    return d->gguf ? gguf_part(d->gguf, i, part) : safetensors_part(d->checkpoint, i, part);
+}

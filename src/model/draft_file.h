@@ -26,5 +26,7 @@ struct draft_file; /* keeps the tensors' bytes */
 int draft_file_open(
     struct draft_file **file, const char *path, const struct draft_host *host, struct err *e);
 void draft_file_close(struct draft_file *file);
+/* 1 and the file's part i; 0 behind the last. */
+int draft_file_part(const struct draft_file *file, int i, struct file_part *part);
 
 #endif

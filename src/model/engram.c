@@ -4,6 +4,7 @@
  * passed, that and every older token is the pad id.
  */
 #include "model/forward.h"
+#include "model/stored.h"
 
 static void hash_row(const struct model_config *c, int table, const int32_t *id, const int32_t *history, int32_t *out)
 {
@@ -38,7 +39,10 @@ void engram_run(struct forward *f, int layer)
     struct tensor rows = tensor_of(DT_F32, s->engram_rows.data, s->n * n_column, c->engram_head_dim, 0, 0);
     struct tensor flat = tensor_of(DT_F32, s->engram_rows.data, s->n, n_column * c->engram_head_dim, 0, 0);
     struct tensor kv = scratch_cut(&s->engram_kv, s->n), h = scratch_cut(&s->h, s->n);
-    RUN(f->be, gather, .y = &rows, .w = &w->engram_embd, .id = &id);
+    if (f->stored && stored_has_rows(f->stored, table))
+        stored_gather(f, table, &flat);
+    else
+        RUN(f->be, gather, .y = &rows, .w = &w->engram_embd, .id = &id);
     RUN(f->be, matmul, .y = &kv, .x = &flat, .w = &w->engram_kv);
     RUN(f->be, engram_gate, .x = &h, .kv = &kv, .q = &w->engram_q, .k = &w->engram_k, .eps = c->norm_eps);
 }

@@ -1,5 +1,6 @@
 /* experts.c: one mixture-of-experts sub-layer. v4 spec 6, v41 spec 8. */
 #include "model/forward.h"
+#include "model/stored.h"
 
 static void route(struct forward *f, int layer, const struct tensor *x, const struct tensor *idx,
     const struct tensor *weight)
@@ -40,9 +41,16 @@ void experts_run(struct forward *f, int layer, const struct tensor *x)
     struct tensor idx = tensor_of(DT_I32, s->expert_idx.data, s->n, n_used, 0, 0);
     struct tensor weight = tensor_of(DT_F32, s->expert_weight.data, s->n, n_used, 0, 0);
     struct tensor out = scratch_cut(&s->out, s->n), shared = scratch_cut(&s->shared, s->n);
+    struct op_expert_mlp routed = {.y = &out, .x = x, .idx = &idx, .weight = &weight, .gate = &w->ffn_gate_exps,
+        .up = &w->ffn_up_exps, .down = &w->ffn_down_exps, .limit = f->config->swiglu_limit};
+    int is_stored = f->stored && stored_has_experts(f->stored, layer);
     route(f, layer, x, &idx, &weight);
-    RUN(f->be, expert_mlp, .y = &out, .x = x, .idx = &idx, .weight = &weight, .gate = &w->ffn_gate_exps,
-        .up = &w->ffn_up_exps, .down = &w->ffn_down_exps, .limit = f->config->swiglu_limit);
-    run_shared(f, layer, x, &shared);
+    if (is_stored)
+        stored_want_experts(f, layer, &idx);
+    run_shared(f, layer, x, &shared); /* while the disk reads */
+    if (is_stored)
+        stored_run_experts(f, layer, &routed);
+    else
+        op_run(f->be, OP_expert_mlp, &routed);
     RUN(f->be, add, .y = &out, .x = &shared);
 }

@@ -6,6 +6,7 @@
 #include "model/forward.h"
 
 #include "model/draft.h"
+#include "model/stored.h"
 
 #include <string.h>
 
@@ -132,6 +133,8 @@ void forward_run(struct forward *f, const struct batch *b)
 {
     int layer = b->part == BATCH_REPLAY ? f->plan->decoder : 0;
     forward_write_batch(f, b);
+    if (f->stored)
+        stored_want_rows(f, layer);
     if (b->part == BATCH_REPLAY)
         take_streams(f);
     else

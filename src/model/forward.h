@@ -32,6 +32,7 @@ struct forward {
     struct kv_state *kv;
     int skips_kv_rounding;
     const struct draft_rows *draft; /* set while a draft block runs: its rows see the block, not the window after it */
+    struct stored *stored; /* weights on disk (stored.h); NULL: all are in memory */
     struct scratch scratch;
 };
 

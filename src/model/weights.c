@@ -189,6 +189,21 @@ void model_file_info(const struct model_file *f, struct model_file_info *info)
         (struct model_file_info){&f->config, &f->plan, &f->weights, f->tokenizer, f->weight_bytes};
 }
 
+static int own_part(const struct model_file *f, int i, struct file_part *part)
+{
+    return f->gguf ? gguf_part(f->gguf, i, part) : safetensors_part(f->checkpoint, i, part);
+}
+
+int model_file_part(const struct model_file *f, int i, struct file_part *part)
+{
+    int n = 0;
+    if (own_part(f, i, part))
+        return 1;
+    while (own_part(f, n, part))
+        n++;
+    return f->drafts ? draft_file_part(f->drafts, i - n, part) : 0;
+}
+
 void model_file_close(struct model_file *f)
 {
     if (!f)

@@ -6,6 +6,7 @@
 #ifndef HADAL_MODEL_WEIGHTS_H
 #define HADAL_MODEL_WEIGHTS_H
 
+#include "base/file.h"
 #include "model/config.h"
 #include "model/plan.h"
 #include "tensor/tensor.h"
@@ -56,6 +57,8 @@ int model_file_open(struct model_file **file, const char *path, const void *byte
 int model_file_add_drafts(struct model_file *file, const char *path, struct err *e);
 void model_file_info(const struct model_file *file, struct model_file_info *info);
 void model_file_close(struct model_file *file);
+/* 1 and the i-th of the files that weights are in, draft file included; 0 behind the last, and for bytes in memory. */
+int model_file_part(const struct model_file *file, int i, struct file_part *part);
 /* Calls fn for every tensor field bound, for inspect and convert: our GGUF name and the tensor. Stops at non-zero. */
 typedef int (*model_tensor_fn)(void *context, const char *name, const struct tensor *t);
 int model_file_each(const struct model_file *file, model_tensor_fn fn, void *context);

@@ -16,7 +16,12 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { PIECE_BYTES = 1 << 20, BOUNCE_BYTES = PIECE_BYTES + 2 * DISK_ALIGN, MAX_THREAD = 64 };
+enum {
+    PIECE_BYTES = 1 << 20,
+    COPIED_BYTES = 1 << 16, /* pieces that are not aligned, and so go through a buffer */
+    BOUNCE_BYTES = COPIED_BYTES + 2 * DISK_ALIGN,
+    MAX_THREAD = 64
+};
 
 struct worker {
     struct reader *reader;
@@ -54,8 +59,8 @@ static int take_piece(struct reader *d, struct piece *p)
     if (d->is_closing)
         return 0;
     struct read *r = d->first;
-    uint64_t left = r->n_byte - r->n_taken;
-    *p = (struct piece){r, r->n_taken, left < PIECE_BYTES ? left : PIECE_BYTES};
+    uint64_t left = r->n_byte - r->n_taken, most = is_aligned(r) ? PIECE_BYTES : COPIED_BYTES;
+    *p = (struct piece){r, r->n_taken, left < most ? left : most};
     r->n_taken += p->n_byte;
     r->n_piece++;
     if (r->n_taken == r->n_byte) {
@@ -134,7 +139,7 @@ void reader_start(struct reader *d, struct read_group *group, struct read *r, in
         r[i].group = group;
         append(d, &r[i]);
     }
-    if (n == 1 && r->n_byte <= PIECE_BYTES)
+    if (n == 1 && r->n_byte <= COPIED_BYTES)
         pthread_cond_signal(&d->has_read);
     else
         pthread_cond_broadcast(&d->has_read);

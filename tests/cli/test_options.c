@@ -22,6 +22,7 @@ struct settings {
     const char *text, *choice;
     int flag, number;
     struct option_texts texts;
+    uint64_t size;
     struct inner inner;
 };
 
@@ -32,12 +33,13 @@ static const struct option outer_rows[] = {
     {"flag", 'f', OPTION_FLAG, AT(flag), NULL, "a flag", 0, 0, 0},
     {"number", 'n', OPTION_INT, AT(number), "N", "a number", -5, 5, 0},
     {"texts", 0, OPTION_TEXTS, AT(texts), "TEXT", "texts", 0, 0, 0},
+    {"size", 0, OPTION_SIZE, AT(size), "SIZE", "a size", 0, 0, 0},
 };
 static const struct option inner_rows[] = {
     {"x", 0, OPTION_NUMBER, offsetof(struct inner, x), "X", "a real number", 0, 1, 0},
     {"seed", 0, OPTION_SEED, offsetof(struct inner, seed), "N", "a seed", 0, 0, offsetof(struct inner, has_seed)},
 };
-static const struct option_group groups[] = {{"Outer", outer_rows, 5, 0}, {"Inner", inner_rows, 2, AT(inner)}};
+static const struct option_group groups[] = {{"Outer", outer_rows, 6, 0}, {"Inner", inner_rows, 2, AT(inner)}};
 
 static int parse(struct settings *s, struct option_line *line, struct err *e, int n, const char *const *arguments)
 {
@@ -73,6 +75,28 @@ static void test_values(void **unused)
     assert_int_equal(PARSE("-"), 0);
     assert_int_equal(line.n_rest, 1);
     assert_int_equal(s.inner.has_seed, 0);
+}
+
+static void test_sizes(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *text;
+        uint64_t n_byte;
+    } sizes[] = {{"1", 1}, {"5000", 5000}, {"3k", 3072}, {"1.5G", 3ull << 29}, {"2GiB", 2ull << 30}, {"7MB", 7 << 20},
+        {"1T", 1ull << 40}};
+    static const char *const wrong[] = {"", "G", "-1", "0", "1X", "1GG", "nan", "1e30", "1 G", "1Gi!"};
+    struct settings s;
+    struct option_line line;
+    struct err e;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        assert_int_equal(PARSE("--size", sizes[i].text), 0);
+        assert_true(s.size == sizes[i].n_byte);
+    }
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_int_equal(PARSE("--size", wrong[i]), -1);
+        assert_non_null(strstr(e.text, "is not a size like 500M or 1.5G"));
+    }
 }
 
 static void expect_error(int result, const struct err *e, const char *text)
@@ -125,7 +149,7 @@ static void test_help_names_every_option(void **unused)
     options_help(groups, 2, &out);
     assert_non_null(strstr(out.data, "\nOuter\n  -t, --text TEXT"));
     assert_non_null(strstr(out.data, "\nInner\n      --x X"));
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 6; i++)
         assert_non_null(strstr(out.data, outer_rows[i].help));
     buf_free(&out);
 }
@@ -194,6 +218,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values),
+        cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_too_many_texts),
         cmocka_unit_test(test_help_names_every_option),

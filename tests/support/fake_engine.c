@@ -68,6 +68,12 @@ void hadal_engine_info(const hadal_engine *engine, struct hadal_engine_info *inf
         .temperature = 1.0f, .top_p = 0.95f};
 }
 
+void hadal_engine_store_stats(const hadal_engine *engine, struct hadal_store_stats *stats)
+{
+    (void)engine;
+    *stats = (struct hadal_store_stats){.disk_bytes = 0};
+}
+
 const struct tokenizer *hadal_engine_tokenizer(const hadal_engine *engine)
 {
     return engine->tokenizer;
