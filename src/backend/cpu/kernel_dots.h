@@ -55,11 +55,19 @@ static void dots_finish4(const struct micro_rows *w, const float *x,
     dots_fold((const float(*)[16])lanes, 4, y);
 }
 
+/* Four rows at once are too many streams, and too short ones, for a processor to foresee. */
+VEC void dots_prefetch(const uint8_t *p, int n)
+{
+    EACH (i, (n + 63) / 64)
+        __builtin_prefetch(p + 64 * i);
+}
+
 /* ---- One kernel pair per format ---- */
 
 /* Everything is written out, so that heads and sums live in registers and shift counts are
  * constants. */
 #define DOTS_HEAD(name, block_bytes, m)                                                            \
+    dots_prefetch(w->row[m] + b * (block_bytes) + w->ahead, block_bytes);                          \
     name##_head(w->row[m] + b * (block_bytes), w->scale[m], b, &head##m)
 #define DOTS_ROW(name, g, m)                                                                       \
     name##_load(&head##m, g, value);                                                               \

@@ -92,7 +92,7 @@ static void decode(
 
 static void run_single(struct cpu *lane, const struct cpu_matmul *m, int64_t first, int64_t end)
 {
-    struct micro_rows rows = {.n_col = m->w.dim[1]};
+    struct micro_rows rows = {.n_col = m->w.dim[1], .ahead = 4 * m->w.row_bytes};
     for (int64_t o = first; o < end; o += 4) {
         float y[4];
         for (int i = 0; i < 4; i++) {

@@ -13,10 +13,11 @@
 
 #include <stdint.h>
 
-/* Four weight rows of one format; scale as in decode_run. */
+/* Four weight rows of one format; scale as in decode_run. What lies `ahead` bytes behind a place is
+ * read into the cache when the place is used: the rows that come next. */
 struct micro_rows {
     const uint8_t *row[4], *scale[4];
-    int64_t n_col;
+    int64_t n_col, ahead;
 };
 
 /* Up to MICRO_TILE_X activation rows times MICRO_TILE_W weight rows, both F32, n values (a multiple
