@@ -7,6 +7,7 @@ import os
 import time
 import torch
 from . import optim
+from .data import cut_documents
 from .feed import Sampler
 from .generate import Generator
 from .reference import basics, dspark
@@ -226,18 +227,6 @@ def positions(cycles, S):
     return [round(sum(h) / len(h), 3) if h else None for h in hits]
 
 
-def kind_prompts(dialect, kind, n):
-    """Prompts of one kind: fresh documents cut at the start of a supervised stretch."""
-    from .data import misc, stream
-    out = []
-    for ids, mask in stream({kind: 1.0}, dialect, 990001, 0, 1024):
-        begin = [i for i in range(40, len(ids) - 60) if mask[i] and (not mask[i - 1] or kind in misc.RAW)]
-        if begin:
-            out.append(ids[: begin[len(begin) // 2]].tolist())
-        if len(out) == n:
-            return out
-
-
 def options(a):
     a.add_argument("--draft-seconds", type=float, default=60)
     a.add_argument("--own-rows", type=int, default=512)
@@ -268,7 +257,7 @@ def summarise(draft, args, summary):
     """Accepted lengths per kind and the confidence temperatures."""
     basics.set_compile(False)
     kinds = ["copy"] if args.dummy else ["agent", "code", "script", "library", "json", "talk", "prose"]
-    prompts = {k: kind_prompts(args.dialect, k, args.measure) for k in kinds} if not args.dummy else {"copy": [[0] + [5, 6, 7, 8] * 20]}
+    prompts = {k: cut_documents(args.dialect, k, args.measure) for k in kinds} if not args.dummy else {"copy": [[0] + [5, 6, 7, 8] * 20]}
     cycles, sure = measure(draft, prompts)
     summary["accepted_length"] = {k: round(1 + sum(c[0] for c in v) / len(v), 3) for k, v in cycles.items() if v}
     summary["accepted_positions"] = {k: positions(v, draft.cfg.dspark_block_size) for k, v in cycles.items() if v}

@@ -1,5 +1,5 @@
 /* bench.c: `hadal bench`: how fast a model reads and writes here. */
-#include "cli/bench_report.h"
+#include "cli/bench_content_report.h"
 
 #include "base/arena.h"
 #include "base/file.h"
@@ -7,12 +7,14 @@
 
 #include <stdlib.h>
 
-enum { LONGEST_SIZE = 1 << 24 };
+enum { LONGEST_SIZE = 1 << 24, CONTENT_CONTEXT = 4096 };
 
 struct bench_settings {
     struct engine_settings engine;
-    const char *depths, *suffixes, *text, *json, *csv, *commit;
-    int n_decode, n_repeat, is_quiet;
+    const char *depths, *suffixes, *text, *content, *json, *csv, *commit;
+    int n_decode, n_repeat, is_quiet, has_seed;
+    float temperature;
+    uint64_t seed;
 };
 
 #define AT(field) offsetof(struct bench_settings, field)
@@ -27,6 +29,12 @@ static const struct option rows[] = {
         0, 0, 0},
     {"text", 0, OPTION_TEXT, AT(text), "FILE",
         "read this over and over instead of made-up sentences", 0, 0, 0},
+    {"content", 0, OPTION_TEXT, AT(content), "FILES",
+        "instead of all that: what drafts save, by kind of content; a file of prompts each, "
+        "separated by commas",
+        0, 0, 0},
+    {"temperature", 0, OPTION_NUMBER, AT(temperature), "X", "with --content; default 0", 0, 100, 0},
+    {"seed", 's', OPTION_SEED, AT(seed), "N", "with --content; default 0", 0, 0, AT(has_seed)},
     {"repeats", 0, OPTION_INT, AT(n_repeat), "N", "times that everything is measured; default 3", 1,
         BENCH_MAX_REPEAT, 0},
     {"json", 0, OPTION_TEXT, AT(json), "FILE",
@@ -71,6 +79,8 @@ static int make_plan(const struct bench_settings *s, struct bench_plan *plan, st
 {
     plan->n_decode = s->n_decode;
     plan->n_repeat = s->n_repeat;
+    if (s->content && s->n_repeat > CONTENT_MAX_REPEAT)
+        return err_set(e, ERR_ARGUMENT, "--repeats: with --content at most %d", CONTENT_MAX_REPEAT);
     if (parse_sizes("depths", s->depths ? s->depths : "512,1024,2048,4096", &plan->depths, e))
         return -1;
     const char *suffixes = s->suffixes ? s->suffixes : "1,32,230,2048";
@@ -117,6 +127,29 @@ static int write_reports(const struct bench_settings *s, const struct bench_repo
     return failed ? -1 : 0;
 }
 
+static int bench_content(const struct bench_settings *s, hadal_engine *engine,
+    const struct bench_report *report, struct command_call *call, struct err *e)
+{
+    struct content_plan plan = {s->content, s->n_decode, s->n_repeat,
+        {.temperature = s->temperature, .top_p = 1, .repetition_penalty = 1, .seed = s->seed}};
+    struct arena arena = {0};
+    struct content_found *found = ARENA_NEW(&arena, struct content_found, 1);
+    struct buf table = {0}, json = {0};
+    int failed = !found ? err_set(e, ERR_MEMORY, "no memory for the samples")
+                        : content_measure(&plan, engine, call, found, e);
+    if (!failed) {
+        content_print_table(found, &table);
+        content_print_json(report, &plan, found, &json);
+        terminal_write(
+            call->terminal, call->terminal->out, table.is_broken ? "" : table.data, table.n_byte);
+        failed = write_file(s->json, &json, e);
+    }
+    buf_free(&table);
+    buf_free(&json);
+    arena_free(&arena);
+    return failed ? -1 : 0;
+}
+
 static int bench_engine(const struct bench_settings *s, struct bench_plan *plan,
     hadal_engine *engine, struct command_call *call, struct err *e)
 {
@@ -130,7 +163,8 @@ static int bench_engine(const struct bench_settings *s, struct bench_plan *plan,
     struct bench_report report = {
         found, &info, &store, s->engine.model, call->program_version, s->commit, s->engine.n_chunk};
     int failed =
-        !found ? err_set(e, ERR_MEMORY, "no memory for the samples")
+        s->content ? bench_content(s, engine, &report, call, e)
+        : !found ? err_set(e, ERR_MEMORY, "no memory for the samples")
                : bench_measure(plan, engine, call, found, e) || write_reports(s, &report, call, e);
     arena_free(&arena);
     return failed ? -1 : 0;
@@ -152,6 +186,9 @@ static int run(struct command_call *call, void *settings, struct err *e)
         return EXIT_USAGE;
     plan.text_file = s->text;
     plan.has_no_drafts = s->engine.has_no_drafts;
+    if (s->content && !s->engine.n_context)
+        s->engine.n_context = CONTENT_CONTEXT;
+    s->engine.n_session = s->content ? CONTENT_N_SESSION : 1;
     if (s->depths && !s->engine.n_context)
         s->engine.n_context = bench_n_context(&plan);
     if (settings_open_engine(&engine, &s->engine, call, e))
@@ -175,7 +212,9 @@ const struct command command_bench = {
                "of it anew (cold).\n"
                "Without --text the text is always the same. Printed are medians, and the spread "
                "(most - least) / "
-               "median over the repeats.\n",
+               "median over the repeats.\n"
+               "With --content: answers behind every prompt of a file, one token at a time and with as many drafts\n"
+               "as pay, in turns; and what whole draft blocks keep, by place.\n",
     .groups = {{"Bench", rows, sizeof rows / sizeof *rows, 0},
         {"Engine", engine_option_rows, N_ENGINE_OPTION, AT(engine)}},
     .n_group = 2,

@@ -161,7 +161,7 @@ static void print_row(const struct bench_report *r, const struct bench_row *row,
     buf_text(out, "]}");
 }
 
-void bench_print_json(const struct bench_report *r, struct buf *out)
+void bench_print_head(const struct bench_report *r, struct buf *out)
 {
     char command[4096];
     read_command(command, sizeof command);
@@ -177,6 +177,11 @@ void bench_print_json(const struct bench_report *r, struct buf *out)
     if (r->store->disk_bytes)
         buf_print(out, "\"store\": {\"disk_bytes\": %llu, \"cache_bytes\": %llu},\n",
             (unsigned long long)r->store->disk_bytes, (unsigned long long)r->store->cache_bytes);
+}
+
+void bench_print_json(const struct bench_report *r, struct buf *out)
+{
+    bench_print_head(r, out);
     buf_text(out, "\"rows\": [\n");
     for (int i = 0; i < r->rows->n; i++) {
         print_row(r, &r->rows->row[i], out);

@@ -15,6 +15,8 @@ struct bench_report {
 };
 
 void bench_print_table(const struct bench_report *r, struct buf *out);
+/* A JSON object's beginning, up to a comma: version, command, machine, model, engine. */
+void bench_print_head(const struct bench_report *r, struct buf *out);
 void bench_print_json(const struct bench_report *r, struct buf *out);
 void bench_print_csv(const struct bench_report *r, struct buf *out);
 

@@ -58,6 +58,7 @@ int settings_open_engine(hadal_engine **engine, const struct engine_settings *s,
     struct hadal_engine_options options = {.model = s->model, .backend = s->backend, .level = s->level,
         .memory_bytes = s->memory_bytes, .tell_memory = note_memory, .tell_memory_context = call->terminal,
         .n_thread = s->n_thread, .n_context = s->n_context, .n_chunk = s->n_chunk,
+        .n_session = s->n_session,
         .skips_kv_rounding = s->skips_kv_rounding, .has_no_drafts = s->has_no_drafts, .draft_file = s->draft_file,
         .has_bounded_replay = s->has_bounded_replay, .progress = terminal_progress,
         .progress_context = call->terminal};

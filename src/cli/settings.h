@@ -7,6 +7,7 @@
 struct engine_settings {
     const char *model, *backend, *level, *draft_file, *draft_rule;
     uint64_t memory_bytes;
+    int n_session; /* no option: what the command needs; 0: 1 */
     int n_thread, n_context, n_chunk, skips_kv_rounding, has_bounded_replay, has_no_drafts;
 };
 enum { N_ENGINE_OPTION = 12, N_SAMPLING_OPTION = 8 };

@@ -62,3 +62,40 @@ def test_text_of_a_file(run, tmp_path):
 def test_bad_input(run, arguments, code, expected):
     r = run("bench", *arguments)
     assert r.returncode == code and expected in r.stderr.decode(), r
+
+
+def prompts(folder, name, *texts):
+    path = folder / name
+    path.write_text("".join("<｜begin▁of▁sentence｜>" + t for t in texts))
+    return path
+
+
+def test_kinds_of_content(run, tmp_path):
+    """Every prompt is answered both ways as often as asked, and the same text comes of it."""
+    files = [prompts(tmp_path, "code.v1.txt", "ab", "cd"), prompts(tmp_path, "prose", "ef")]
+    r = run("bench", "--content", ",".join(map(str, files)), "--decode", "8", "--repeats", "3", "--json", tmp_path / "j")
+    found = json.loads((tmp_path / "j").read_text())
+    assert r.returncode == 0 and not r.stderr and b"TEXTS DIFFER" not in r.stdout
+    assert [(k["kind"], k["n_prompt"], len(k["plain_seconds"]), len(k["auto_seconds"])) for k in found["content"]] == [
+        ("code.v1", 2, 3, 3), ("prose", 1, 3, 3)]
+    assert all(k["is_same_text"] and 0 < k["n_token"] <= 8 * k["n_prompt"] for k in found["content"])
+    assert found["engine"]["n_context"] == 4096 and found["temperature"] == 0
+
+
+def test_stretches_of_256_tokens(run, script, tmp_path):
+    file = prompts(tmp_path, "a", "x" * 40)
+    r = run("bench", "-m", script("delay 1\ncontext 2000\n"), "-c", "2000", "--content", file, "--decode", "600", "--repeats", "1",
+            "--json", tmp_path / "j")
+    kind, = json.loads((tmp_path / "j").read_text())["content"]
+    assert r.returncode == 0 and len(kind["stretches_times_as_fast"]) == kind["n_token"] // 256
+
+
+@pytest.mark.parametrize("text, arguments, code, expected", [
+    ("no special token", [], 1, "a prompt must begin with the begin-of-sentence token"),
+    ("<｜begin▁of▁sentence｜>ab", ["-c", "64"], 1, "do not fit in a context of 64"),
+    ("<｜begin▁of▁sentence｜>ab", ["--repeats", "21"], 2, "--repeats: with --content at most 20"),
+])
+def test_bad_content(run, tmp_path, text, arguments, code, expected):
+    (tmp_path / "t").write_text(text)
+    r = run("bench", "--content", tmp_path / "t", *arguments)
+    assert r.returncode == code and expected in r.stderr.decode(), r

@@ -150,3 +150,14 @@ def stream(kind_weights=None, dialect="v41", seed=0, min_len=0, max_len=2048, to
         ids, mask = source.document(source.rng.choices(kinds, shares)[0])
         if len(ids) >= min_len and mask.any():
             yield ids, mask
+
+
+def cut_documents(dialect, kind, n):
+    """Ids of n documents of no training, cut where a stretch to be predicted begins: what drafts are measured behind."""
+    out = []
+    for ids, mask in stream({kind: 1.0}, dialect, 990001, 0, 1024):
+        begin = [i for i in range(40, len(ids) - 60) if mask[i] and (not mask[i - 1] or kind in misc.RAW)]
+        if begin:
+            out.append(ids[: begin[len(begin) // 2]].tolist())
+        if len(out) == n:
+            return out

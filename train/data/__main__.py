@@ -1,10 +1,14 @@
-"""python -m train.data --preview KIND: print sample documents; --speed: measure the stream."""
+"""python -m train.data --preview KIND: print sample documents; --speed: measure the stream;
+--prompts FOLDER: write cut documents of each kind, as `hadal bench --content` reads them."""
 
 import argparse
 import itertools
+import pathlib
 import time
 
-from . import KINDS, load_tokenizer, stream
+from . import KINDS, cut_documents, load_tokenizer, stream
+
+CONTENT = {"code": "code", "script": "script", "json": "json", "tools": "agent", "talk": "talk", "prose": "prose"}
 
 
 def preview(a):
@@ -29,10 +33,19 @@ def speed(a):
               f"{n_loss / n:.2f} of them predicted")
 
 
+def prompts(a):
+    """Prompts behind one another: each begins with its begin-of-sentence token."""
+    tokenizer = load_tokenizer()
+    for name, kind in CONTENT.items():
+        texts = [tokenizer.decode(ids, skip_special_tokens=False) for ids in cut_documents(a.dialect, kind, a.n)]
+        (pathlib.Path(a.prompts) / f"{name}.txt").write_text("".join(texts))
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--preview", choices=list(KINDS))
     p.add_argument("--speed", action="store_true")
+    p.add_argument("--prompts")
     p.add_argument("--dialect", default="v41")
     p.add_argument("--seed", type=int, default=0)
     p.add_argument("--max-len", type=int, default=2048)
@@ -42,6 +55,8 @@ def main():
         preview(a)
     if a.speed:
         speed(a)
+    if a.prompts:
+        prompts(a)
 
 
 main()
