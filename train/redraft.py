@@ -21,8 +21,8 @@ from .data import stream
 from .generate import Generator
 from .reference import hf
 
-SHARES = {"code": 0.36, "json": 0.28, "agent": 0.16, "talk": 0.06, "prose": 0.06, "api": 0.08}    # of collected documents
-PICKED = {"code": 0.34, "json": 0.26, "agent": 0.2, "talk": 0.08, "prose": 0.05, "api": 0.07}     # of bundles in the loss
+SHARES = {"code": 0.42, "json": 0.2, "agent": 0.12, "talk": 0.06, "prose": 0.14, "api": 0.06}    # of collected documents
+PICKED = {"code": 0.42, "json": 0.18, "agent": 0.14, "talk": 0.08, "prose": 0.12, "api": 0.06}     # of bundles in the loss
 ENOUGH = 32                                                                      # documents of a kind that are a last round
 
 
@@ -52,7 +52,10 @@ class Documents:
     """What the writers have made and nobody has used."""
 
     def __init__(self, source, at_once):
-        self.source, self.at_once, self.waiting = source, at_once, {k: [] for k in SHARES}
+        """at_once: texts of the commonest kind in a round; of others by their share, or they would never have a round."""
+        self.source, self.waiting = source, {k: [] for k in SHARES}
+        part = {k: 1 if k in tune_draft.OWN else 0.125 for k in SHARES}          # text taken as it is needs no large rounds
+        self.enough = {k: max(1, int(at_once * part[k] * s / max(SHARES.values()))) for k, s in SHARES.items()}
 
     def take(self, deadline):
         """(kind, documents) of a kind that has enough of them; None at the deadline, or the last few of the fullest kind."""
@@ -62,7 +65,7 @@ class Documents:
             except queue.Empty:
                 continue
             self.waiting[kind].append((ids, mask))
-            if len(self.waiting[kind]) >= (self.at_once if kind in tune_draft.OWN else self.at_once // 8):
+            if len(self.waiting[kind]) >= self.enough[kind]:
                 return kind, self.drain(kind)
         kind = max(self.waiting, key=lambda k: len(self.waiting[k]))
         return (kind, self.drain(kind)) if len(self.waiting[kind]) >= ENOUGH else None
@@ -136,6 +139,8 @@ def train(args):
     folder = os.path.join(args.work, "hf-" + args.dialect)
     import_gguf.write_folder(args.gguf, folder)
     t, weights = tune_draft.load(folder, args.device)
+    if args.drafts:
+        weights = hf.load(folder, hf.read_safetensors(args.drafts))[1]
     tuner = tune_draft.Tuner(t, weights, args)
     facts = dict(vars(args), tokens={}, loaded=round(time.time() - began, 1))
 
@@ -176,7 +181,7 @@ def main():
     a.add_argument("--dialect", choices=("v4", "v41"), required=True)
     a.add_argument("--gguf", required=True)
     a.add_argument("--out", required=True)
-    a.add_argument("--drafts", help="stages to merge")
+    a.add_argument("--drafts", help="stages to merge, or to go on from")
     a.add_argument("--work", default="/tmp")
     a.add_argument("--device", default="cpu")
     a.add_argument("--seconds", type=float, default=230, help="from the start to the end of fitting; measuring and writing follow")

@@ -20,11 +20,17 @@ def test_documents_come_in_rounds_of_one_kind():
         source.put(("code" if i % 2 else "agent", np.array([i]), np.array([1])))
     documents = redraft.Documents(source, 8)
     kind, docs = documents.take(time.time() + 60)
-    assert kind == "agent" and len(docs) == 1                                    # text taken as it is needs no large rounds
+    assert kind == "agent" and len(docs) == 1
     while kind != "code":
         kind, docs = documents.take(time.time() + 60)
     assert [int(ids[0]) for ids, _ in docs] == [1, 3, 5, 7, 9, 11, 13, 15]
     assert documents.take(time.time() - 1) is None                              # too few left for a last round
+
+
+def test_rare_kinds_have_rounds():
+    documents = redraft.Documents(None, 768)
+    for kind, share in redraft.SHARES.items():
+        assert documents.enough[kind] <= 768 * share / max(redraft.SHARES.values())
 
 
 def test_stages_take_the_place_of_the_folders(tmp_path):
