@@ -3,6 +3,7 @@
 #include "cli/answer.h"
 
 #include "base/clock.h"
+#include "cli/forced.h"
 #include "cli/stop.h"
 #include "text/utf8.h"
 
@@ -14,6 +15,7 @@ struct stream {
     struct answer *answer;
     struct utf8_stream utf8;
     struct stop_scan stop;
+    struct forced forced;
     int32_t end_think_id;
     int is_reasoning;
 };
@@ -115,8 +117,8 @@ static int take_step(struct stream *s, const int32_t *ids, int n)
 static int decode(struct stream *s, struct interrupt *interrupt, struct err *e)
 {
     const struct answer_request *q = s->q;
-    int32_t ids[HADAL_NEXT_MAX];
-    int n, n_now;
+    struct hadal_turn turn = {.session = q->session, .sampling = q->sampling, .n_draft = q->n_draft};
+    int n_now;
     if (q->max_token == 0) {
         s->answer->end = ANSWER_LENGTH;
         return 0;
@@ -126,11 +128,15 @@ static int decode(struct stream *s, struct interrupt *interrupt, struct err *e)
         s->answer->end = n_now >= q->info->n_context ? ANSWER_CONTEXT_FULL : ANSWER_CANCELLED;
         if (s->answer->end == ANSWER_CONTEXT_FULL || interrupt->n)
             return 0;
-        if (hadal_session_next(q->session, q->sampling, q->n_draft, ids, &n, e))
+        if (forced_expect(&s->forced, &turn, e))
+            return -1;
+        if (hadal_engine_next(q->engine, &turn, 1, e))
             return e->code == ERR_CANCELLED ? 0 : -1;
         s->answer->n_step++;
-        if (take_step(s, ids, n))
+        if (take_step(s, turn.ids, turn.n))
             return 0;
+        if (forced_take(&s->forced, turn.ids, turn.n, e))
+            return -1;
     }
 }
 
@@ -158,9 +164,11 @@ int answer_run(const struct answer_request *q, struct command_call *call, struct
     terminal_progress_end(call->terminal);
     if (failed)
         return e->code == ERR_CANCELLED ? 0 : -1;
+    forced_open(&s.forced, q->tokenizer, q->info, q->is_thinking);
     double start = clock_seconds();
     failed = decode(&s, call->interrupt, e);
     a->decode_seconds = clock_seconds() - start;
+    forced_close(&s.forced);
     finish(&s);
     if (a->content.is_broken || a->reasoning.is_broken)
         return err_set(e, ERR_MEMORY, "no memory for an answer of %d tokens", a->n_token);

@@ -7,6 +7,7 @@
 #include "text/tokenizer.h"
 
 struct answer_request {
+    hadal_engine *engine;
     hadal_session *session;
     const struct tokenizer *tokenizer;
     const struct hadal_engine_info *info;

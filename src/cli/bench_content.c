@@ -2,6 +2,7 @@
 #include "cli/bench_content.h"
 
 #include "base/clock.h"
+#include "cli/forced.h"
 #include "cli/read_input.h"
 #include "text/tokenizer.h"
 
@@ -72,24 +73,39 @@ static void note_step(struct content_run *r, const int32_t *ids, int n, double s
     r->seconds += seconds;
 }
 
-static int answer(struct content *c, enum content_way way, struct content_run *r, struct err *e)
+/* Steps until the answer is long enough or ends. */
+static int answer(struct content *c, struct hadal_turn *turn, struct forced *forced,
+    struct content_run *r, struct err *e)
 {
-    static const int limit[] = {[CONTENT_PLAIN] = 0, [CONTENT_AUTO] = -1};
-    int n_draft = way == CONTENT_BLOCKS ? c->info.n_draft : limit[way];
-    int32_t ids[HADAL_NEXT_MAX];
-    for (int n = 0, n_now; n < c->plan->n_token; n += n_now) {
+    for (int n = 0; n < c->plan->n_token; n += turn->n) {
         double start = clock_seconds();
         if (c->call->interrupt->n)
             return err_set(e, ERR_CANCELLED, "stopped");
-        if (hadal_session_next(c->session[way], &c->plan->sampling, n_draft, ids, &n_now, e))
+        if ((turn->n_draft && forced_expect(forced, turn, e)) ||
+            hadal_engine_next(c->engine, turn, 1, e) ||
+            (turn->n_draft && forced_take(forced, turn->ids, turn->n, e)))
             return -1;
         double seconds = clock_seconds() - start;
-        int n_wanted = n + n_now > c->plan->n_token ? c->plan->n_token - n : n_now;
-        note_step(r, ids, n_wanted, seconds * n_wanted / n_now);
-        if (ids[n_wanted - 1] == c->info.eos_id)
+        int n_wanted = n + turn->n > c->plan->n_token ? c->plan->n_token - n : turn->n;
+        note_step(r, turn->ids, n_wanted, seconds * n_wanted / turn->n);
+        if (turn->ids[n_wanted - 1] == c->info.eos_id)
             return 0;
     }
     return 0;
+}
+
+/* Whole blocks are the draft stages' alone. */
+static int answer_in(struct content *c, enum content_way way, struct content_run *r, struct err *e)
+{
+    const struct tokenizer *t = hadal_engine_tokenizer(c->engine);
+    int limit = way == CONTENT_PLAIN ? 0 : way == CONTENT_AUTO ? -1 : c->info.n_draft;
+    struct hadal_turn turn = {
+        .session = c->session[way], .sampling = &c->plan->sampling, .n_draft = limit};
+    struct forced forced;
+    forced_open(&forced, way == CONTENT_AUTO ? t : NULL, &c->info, 0);
+    int failed = answer(c, &turn, &forced, r, e);
+    forced_close(&forced);
+    return failed;
 }
 
 static int read_and_answer(
@@ -100,7 +116,8 @@ static int read_and_answer(
         return err_set(e, ERR_ARGUMENT,
             "%s: a prompt of %d tokens and an answer of %d do not fit in a context of %d",
             c->kind->name, n, c->plan->n_token, c->info.n_context);
-    return hadal_session_sync(c->session[way], c->ids.ids + at, n, NULL, e) || answer(c, way, r, e)
+    return hadal_session_sync(c->session[way], c->ids.ids + at, n, NULL, e) ||
+                   answer_in(c, way, r, e)
                ? -1
                : 0;
 }

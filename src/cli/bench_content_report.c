@@ -81,10 +81,11 @@ static void print_stats(const char *name, const struct hadal_draft_stats *d, str
 {
     buf_print(out,
         "\n   \"%s\": {\"n_step\": %" PRIu64 ", \"n_token\": %" PRIu64 ", \"n_row\": %" PRIu64
-        ", \"n_copied\": %" PRIu64 ", \"n_copied_kept\": %" PRIu64
+        ", \"n_copied\": %" PRIu64 ", \"n_copied_kept\": %" PRIu64 ", \"n_forced\": %" PRIu64
+        ", \"n_forced_kept\": %" PRIu64
         ", \"seconds\": %.6g, \"saved_seconds\": %.6g, \"least_saved_share\": %.6g",
-        name, d->n_cycle, d->n_token, d->n_row, d->n_copied, d->n_copied_accepted, d->seconds,
-        d->saved_seconds, d->least_saved);
+        name, d->n_cycle, d->n_token, d->n_row, d->n_copied, d->n_copied_accepted, d->n_expected,
+        d->n_expected_accepted, d->seconds, d->saved_seconds, d->least_saved);
     print_counts("n_proposed", d->n_proposed, out);
     print_counts("n_kept", d->n_accepted, out);
     buf_text(out, "},");

@@ -83,7 +83,7 @@ int chat_answer(struct chat *c, const struct token_list *prompt, struct err *e)
     }
     uint64_t seed = c->sampling.seed;
     c->sampling.seed = seed + c->n_retry;
-    struct answer_request q = {.session = c->session, .tokenizer = hadal_engine_tokenizer(c->engine), .info = &c->info,
+    struct answer_request q = {.engine = c->engine, .session = c->session, .tokenizer = hadal_engine_tokenizer(c->engine), .info = &c->info,
         .sampling = &c->sampling, .stops = &c->generation.stops, .prompt = ids->ids, .n_prompt = (int)ids->n,
         .max_token = c->generation.max_token, .n_draft = c->n_draft,
         .is_thinking = !prompt && c->options.is_thinking && !is_going_on(c)};

@@ -316,6 +316,102 @@ static int run(struct dsml_parser *p, int is_last, struct err *e)
     return 0;
 }
 
+/* ---- what must follow ---- */
+
+/* The rest of a literal that the pending text ends within, at least `least` bytes of it. */
+static const char *rest_of_begun(const struct dsml_parser *p, const char *literal, size_t least)
+{
+    const char *const literals[2] = {literal, NULL};
+    struct text rest = rest_of(p);
+    int which;
+    size_t at = search(rest, literals, 0, &which), n = rest.n_byte - at;
+    return which < 0 && n && n >= least ? literal + n : NULL;
+}
+
+/* The rest of the only one of these literals that the pending text can still become. */
+static const char *rest_of_only(const struct dsml_parser *p, const char *const literals[3])
+{
+    struct text rest = rest_of(p);
+    const char *found = NULL;
+    for (int i = 0; i < 3 && literals[i]; i++)
+        if (match_at(rest, 0, literals[i]) == PARTLY) {
+            if (found)
+                return NULL;
+            found = literals[i] + rest.n_byte;
+        }
+    return found;
+}
+
+/* Behind the name of an argument: what leads to its kind, or the rest of that. */
+static const char *forced_key(const struct dsml_parser *p)
+{
+    static const char lead[] = "\" string=\"";
+    struct dsml_parser at = *p;
+    struct text rest = rest_of(p);
+    const char *const literals[2] = {lead, NULL};
+    int which;
+    size_t n = search(rest, literals, 1, &which);
+    if (which < 0)
+        return rest_of_begun(p, lead, 1);
+    at.at += n + strlen(lead);
+    return at.at < p->pending.n_byte
+               ? rest_of_only(&at, (const char *const[3]){"true\">", "false\">", NULL})
+               : NULL;
+}
+
+static const char *forced_body(const struct dsml_parser *p)
+{
+    const char *const literals[3] = {
+        p->tags.argument, p->tags.call_end, p->n_argument ? NULL : p->tags.empty_call_end};
+    return rest_of_only(p, literals);
+}
+
+void dsml_forced(const struct dsml_parser *p, struct buf *out)
+{
+    const size_t n_dsml = strlen(CONTROL_DSML);
+    const char *rest = NULL, *then = "";
+    switch ((enum state)p->state) {
+    case REASONING:
+    case CONTENT:
+        rest = rest_of_begun(p, p->tags.start, strlen("\n\n<") + n_dsml);
+        then = ">\n";
+        break;
+    case BLOCK_START:
+        rest = rest_of_only(p, (const char *const[3]){">\n", NULL});
+        break;
+    case ELEMENT:
+        rest =
+            rest_of_only(p, (const char *const[3]){p->tags.call, p->n_call ? p->tags.end : NULL});
+        break;
+    case CALL_NAME:
+        rest = rest_of_begun(p, "\">\n", 1);
+        break;
+    case BODY:
+        rest = forced_body(p);
+        break;
+    case KEY:
+        rest = forced_key(p);
+        break;
+    case VALUE:
+        rest = rest_of_begun(p, p->tags.argument_end, strlen("</") + n_dsml);
+        then = "\n";
+        break;
+    case VALUE_END:
+        rest = "\n";
+        break;
+    case AFTER:
+    case TAIL:
+        break;
+    }
+    if (!rest)
+        return;
+    buf_text(out, rest);
+    buf_text(out, then);
+    /* a block has a call at least, or it would not have been opened */
+    if (p->state == CONTENT || p->state == REASONING || p->state == BLOCK_START)
+        buf_text(out, p->tags.call);
+}
+
 /* ---- public ---- */
 
 static void write_tags(struct dsml_tags *t, const struct dialect *d)

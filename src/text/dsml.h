@@ -84,6 +84,11 @@ int dsml_push(struct dsml_parser *p, struct text bytes, struct err *e);
 int dsml_finish(struct dsml_parser *p, struct err *e);
 void dsml_close(struct dsml_parser *p);
 
+/* Appends the text that must follow what was fed so far, as far as the grammar alone knows it: the
+ * rest of a tag that has begun, and what can only stand behind it. Nothing within names, values and
+ * plain text. */
+void dsml_forced(const struct dsml_parser *p, struct buf *out);
+
 /* Appends what an event adds to the JSON text of the arguments of its call: DSML_CALL opens the
  * object, DSML_CALL_END closes it. Other events add nothing. */
 void dsml_arguments_json(struct buf *out, const struct dsml_event *event);

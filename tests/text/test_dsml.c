@@ -277,6 +277,48 @@ static void long_values_are_linear(void **state)
     buf_free(&text);
 }
 
+static void take_nothing(void *user, const struct dsml_event *event)
+{
+    (void)user;
+    (void)event;
+}
+
+/* Behind every byte of a completion what is said to follow follows. Returns the bytes foretold. */
+static size_t foretell(const char *dialect, int is_thinking, struct text text)
+{
+    struct dsml_parser p;
+    struct buf forced = {0};
+    size_t n = 0;
+    dsml_open(&p, dialect_find(dialect), is_thinking);
+    p.take = take_nothing;
+    for (size_t at = 0; at < text.n_byte; at++) {
+        assert_int_equal(dsml_push(&p, (struct text){text.data + at, 1}, NULL), 0);
+        buf_clear(&forced);
+        dsml_forced(&p, &forced);
+        if (!forced.n_byte)
+            continue;
+        assert_true(forced.n_byte <= text.n_byte - at - 1);
+        assert_memory_equal(forced.data, text.data + at + 1, forced.n_byte);
+        n += forced.n_byte;
+    }
+    dsml_close(&p);
+    buf_free(&forced);
+    return n;
+}
+
+static void what_must_follow_follows(void **state)
+{
+    (void)state;
+    static const char call[] =
+        "a < b </ c\n\n<" D " calls>\n<" D " invoke name=\"f\">\n<" D
+        " parameter name=\"x\" string=\"true\">1 </b> \"y\"</" D " parameter>\n<" D
+        " parameter name=\"n\" string=\"false\">2</" D " parameter>\n</" D " invoke>\n<" D
+        " invoke name=\"g\">\n\n</" D " invoke>\n</" D " calls>";
+    assert_true(foretell("v41", 0, text_of(call)) > 200);
+    assert_true(foretell("v41", 1, text_of("thought" N "text")) == 0);
+    assert_true(foretell("v41", 0, text_of("plain \" text > with < signs")) == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -287,6 +329,7 @@ int main(void)
         cmocka_unit_test(random_completions_do_not_depend_on_cuts),
         cmocka_unit_test(messages),
         cmocka_unit_test(long_values_are_linear),
+        cmocka_unit_test(what_must_follow_follows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
