@@ -5,7 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct backend_kind *const kinds[] = {&backend_cpu, &backend_ref};
+static const struct backend_kind *const kinds[] = {
+#ifdef HADAL_HAS_CUDA
+    &backend_cuda,
+#endif
+    &backend_cpu, &backend_ref};
 
 static void fill_table(struct backend *be)
 {

@@ -1,5 +1,5 @@
-/* backend.h: a device as an object. Ten functions and a table of ops; no global state, so two of a
- * kind can coexist.
+/* backend.h: a device as an object. A dozen functions and a table of ops; no global state, so two of
+ * a kind can coexist.
  *
  * The reference ("ref") is itself a backend: scalar C, one thread, the definition of every op.
  * Errors stick: the forward pass checks nothing, and backend_end returns the first cause. A backend
@@ -37,6 +37,9 @@ struct backend_kind {
     int (*end)(struct backend *be, struct err *e); /* waits; the first failure since begin */
     void (*fill)(op_fn
             table[N_OP]); /* this backend's own kernels; NULL entries are filled with definitions */
+    /* Devices with memory of their own, NULL elsewhere: copies a weight there and points t to it. */
+    int (*take_weight)(struct backend *be, struct tensor *t, struct err *e);
+    uint64_t (*free_bytes)(struct backend *be); /* memory left on the device */
 };
 
 struct backend {
@@ -49,7 +52,7 @@ struct backend {
     int n_thread;
 };
 
-/* "ref" or "cpu" (others when built). */
+/* "ref", "cpu" or, where it is built, "cuda". */
 int backend_open(
     struct backend **be, const char *name, const struct backend_options *options, struct err *e);
 /* NULL is fine. Buffers are freed before. */
@@ -61,5 +64,6 @@ int backend_end(struct backend *be, struct err *e);
 
 /* The kinds that are always built. */
 extern const struct backend_kind backend_ref, backend_cpu;
+extern const struct backend_kind backend_cuda; /* HADAL_HAS_CUDA */
 
 #endif

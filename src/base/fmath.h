@@ -8,6 +8,8 @@
 #ifndef HADAL_BASE_FMATH_H
 #define HADAL_BASE_FMATH_H
 
+#include "base/device_inline.h"
+
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -26,7 +28,7 @@
 #define FMATH_EXP_P4 0x1.6d444ep-10f
 
 /* 2^n for -126 <= n <= 127 */
-static inline float fmath_pow2(int32_t n)
+DEVICE_INLINE float fmath_pow2(int32_t n)
 {
     uint32_t u = (uint32_t)(n + 127) << 23;
     float x;
@@ -34,7 +36,7 @@ static inline float fmath_pow2(int32_t n)
     return x;
 }
 
-static inline float fmath_exp(float x)
+DEVICE_INLINE float fmath_exp(float x)
 {
     x = x > FMATH_EXP_MAX ? FMATH_EXP_MAX : x;
     x = x < FMATH_EXP_MIN ? FMATH_EXP_MIN : x;
@@ -56,7 +58,7 @@ static inline float fmath_exp(float x)
 }
 
 /* log(1 + t) for 0 <= t <= 1: 2 atanh(t / (2 + t)) */
-static inline float fmath_log1p_unit(float t)
+DEVICE_INLINE float fmath_log1p_unit(float t)
 {
     float s = t / (2.0f + t);
     float z = s * s;
@@ -68,18 +70,18 @@ static inline float fmath_log1p_unit(float t)
     return fmaf(p * z, s, twice);
 }
 
-static inline float fmath_sigmoid(float x)
+DEVICE_INLINE float fmath_sigmoid(float x)
 {
     return 1.0f / (1.0f + fmath_exp(-x));
 }
 
-static inline float fmath_silu(float x)
+DEVICE_INLINE float fmath_silu(float x)
 {
     return x / (1.0f + fmath_exp(-x));
 }
 
 /* log(1 + exp(x)) without overflow: max(x, 0) + log1p(exp(-|x|)) */
-static inline float fmath_softplus(float x)
+DEVICE_INLINE float fmath_softplus(float x)
 {
     float largest = x > 0 ? x : 0.0f;
     return largest + fmath_log1p_unit(fmath_exp(-fabsf(x)));

@@ -138,6 +138,30 @@ static int open_backend(hadal_engine *g, struct err *e)
     return 0;
 }
 
+struct placing {
+    hadal_engine *engine;
+    uint64_t n_byte; /* so far */
+};
+
+static int place_weight(void *context, struct tensor *t, struct err *e)
+{
+    struct placing *p = context;
+    const struct hadal_engine_options *o = &p->engine->options;
+    if (p->engine->be->kind->take_weight(p->engine->be, t, e))
+        return -1;
+    p->n_byte += (uint64_t)(tensor_n_row(t) * t->row_bytes);
+    if (o->progress)
+        o->progress(o->progress_context, "load", p->n_byte, p->engine->model.weight_bytes);
+    return 0;
+}
+
+/* On a device with memory of its own, weights are copied there. */
+static int place_weights(hadal_engine *g, struct err *e)
+{
+    struct placing placing = {.engine = g};
+    return g->be->kind->take_weight ? model_file_move(g->file, place_weight, &placing, e) : 0;
+}
+
 int engine_open(hadal_engine **engine, const struct hadal_engine_options *options, const struct disk_calls *disk, struct err *e)
 {
     struct arena arena = {0};
@@ -148,7 +172,7 @@ int engine_open(hadal_engine **engine, const struct hadal_engine_options *option
     g->arena = arena;
     g->options = *options;
     g->disk = disk;
-    if (open_file(g, e) || open_backend(g, e) || allocate(g, e) || write_frequencies(g, e)) {
+    if (open_file(g, e) || open_backend(g, e) || allocate(g, e) || write_frequencies(g, e) || place_weights(g, e)) {
         hadal_engine_close(g);
         return -1;
     }
@@ -237,7 +261,8 @@ int engine_run(hadal_engine *g, int n, int n_out, enum batch_part part, struct e
         return err_set(e, ERR_CANCELLED, "stopped");
     struct batch b = {.n = n, .id = g->batch.id, .slot = g->batch.slot, .pos = g->batch.pos, .history = g->batch.history,
         .n_out = n_out, .out_row = g->batch.out_row, .first = g->batch.first, .part = part};
-    g->be->kind->begin(g->be, 0);
+    forward_write_batch(&g->forward, &b);
+    g->be->kind->begin(g->be, n <= FORWARD_MAX_OUT ? forward_key(&g->forward, &b) : 0);
     forward_run(&g->forward, &b);
     return backend_end(g->be, e);
 }

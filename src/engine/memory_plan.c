@@ -14,7 +14,7 @@ enum { PROGRAM_BYTES = 48 << 20, LANE_BYTES = 2 << 20 };
 
 static int computes_on_host(const struct backend *be)
 {
-    return be->kind == &backend_cpu || be->kind == &backend_ref;
+    return !be->kind->take_weight;
 }
 
 static uint64_t larger(uint64_t a, uint64_t b)
@@ -42,7 +42,7 @@ static uint64_t find_limit(const hadal_engine *g)
 {
     if (g->options.memory_bytes)
         return g->options.memory_bytes;
-    return computes_on_host(g->be) ? memory_free() / 20 * 19 : memory_physical();
+    return (computes_on_host(g->be) ? memory_free() : g->be->kind->free_bytes(g->be)) / 20 * 19;
 }
 
 static double gib(uint64_t n_byte)
@@ -52,7 +52,9 @@ static double gib(uint64_t n_byte)
 
 static int refuse(const hadal_engine *g, const struct memory_plan *p, struct err *e)
 {
-    const char *advice = !g->options.memory_bytes && total(p) <= memory_physical()
+    const char *advice = !computes_on_host(g->be)
+                             ? "try a smaller --context or --chunk, a smaller model, or --backend cpu"
+                         : !g->options.memory_bytes && total(p) <= memory_physical()
                              ? "close other programs, or say with --memory what may be taken"
                              : "try a larger --memory, a smaller --context or --chunk, or a smaller model";
     return err_set(e, ERR_MEMORY,

@@ -1,33 +1,63 @@
 /* attention.c: one attention sub-layer. v4 spec 3, v41 spec 6. */
 #include "model/forward.h"
 
+#include <assert.h>
 #include <math.h>
 
-/* Query rows [n, n_head, head_dim], rotated; also leaves the low-rank query in scratch.qr for the indexer. */
-static void run_query(struct forward *f, int layer, const struct tensor *x, const struct tensor *q)
+void projections_add(struct projections *p, const struct tensor *y, const struct tensor *w)
+{
+    assert(p->n < MATMUL_EACH_MAX);
+    p->y[p->n] = *y;
+    p->w[p->n++] = w;
+}
+
+void projections_run(const struct projections *p, struct backend *be, const struct tensor *x)
+{
+    const struct tensor *y[MATMUL_EACH_MAX] = {NULL};
+    for (int i = 0; i < p->n; i++)
+        y[i] = &p->y[i];
+    RUN(be, matmul_each, .x = x, .y0 = y[0], .w0 = p->w[0], .y1 = y[1], .w1 = p->w[1], .y2 = y[2], .w2 = p->w[2],
+        .y3 = y[3], .w3 = p->w[3], .y4 = y[4], .w4 = p->w[4], .y5 = y[5], .w5 = p->w[5], .y6 = y[6], .w6 = p->w[6]);
+}
+
+/* All that reads the layer's input. */
+static void project(struct forward *f, int layer, const struct tensor *x)
+{
+    const struct layer_weights *w = &f->weights->layer[layer];
+    const struct layer_plan *plan = &f->plan->row[layer];
+    struct projections p = {0};
+    struct tensor qr = scratch_cut(&f->scratch.qr, f->scratch.n), kv = scratch_cut(&f->scratch.kv, f->scratch.n);
+    projections_add(&p, &qr, &w->attn_q_a);
+    projections_add(&p, &kv, &w->attn_kv);
+    if (plan->ratio && plan->kv_owner == layer)
+        compress_project(f, layer, &p);
+    if (plan->ratio && plan->topk_owner == layer)
+        index_project(f, layer, &p);
+    projections_run(&p, f->be, x);
+}
+
+/* Query rows [n, n_head, head_dim], rotated; scratch.qr stays for the indexer. */
+static void run_query(struct forward *f, int layer, const struct tensor *qr, const struct tensor *q)
 {
     const struct model_config *c = f->config;
     const struct layer_weights *w = &f->weights->layer[layer];
-    struct tensor qr = scratch_cut(&f->scratch.qr, x->dim[0]);
-    struct tensor flat = tensor_of(DT_F32, q->data, x->dim[0], (int64_t)c->n_head * c->head_dim, 0, 0);
-    RUN(f->be, matmul, .y = &qr, .x = x, .w = &w->attn_q_a);
-    RUN(f->be, rms_norm, .y = &qr, .x = &qr, .w = &w->attn_q_a_norm, .eps = c->norm_eps);
-    RUN(f->be, matmul, .y = &flat, .x = &qr, .w = &w->attn_q_b);
+    struct tensor flat = tensor_of(DT_F32, q->data, qr->dim[0], (int64_t)c->n_head * c->head_dim, 0, 0);
+    RUN(f->be, rms_norm, .y = qr, .x = qr, .w = &w->attn_q_a_norm, .eps = c->norm_eps);
+    RUN(f->be, matmul, .y = &flat, .x = qr, .w = &w->attn_q_b);
     if (c->has_q_head_norm)
         RUN(f->be, rms_norm, .y = q, .x = q, .eps = c->norm_eps);
-    struct tensor cs = scratch_cut(&f->scratch.cs[f->plan->row[layer].rope], x->dim[0]);
+    struct tensor cs = scratch_cut(&f->scratch.cs[f->plan->row[layer].rope], qr->dim[0]);
     RUN(f->be, rope_tail, .x = q, .cs = &cs);
 }
 
 /* The window row of every token: one vector that is key and value of all heads. Rows of a draft block stay apart. */
-static void append_window(struct forward *f, int layer, const struct tensor *x)
+static void append_window(struct forward *f, int layer)
 {
     const struct layer_weights *w = &f->weights->layer[layer];
     struct scratch *s = &f->scratch;
     struct tensor kv = scratch_cut(&s->kv, s->n), slot = scratch_cut(&s->slot, s->n), pos = scratch_cut(&s->pos, s->n);
     struct tensor head = tensor_of(DT_F32, kv.data, s->n, 1, f->config->head_dim, 0);
     struct tensor cs = scratch_cut(&s->cs[f->plan->row[layer].rope], s->n);
-    RUN(f->be, matmul, .y = &kv, .x = x, .w = &w->attn_kv);
     RUN(f->be, rms_norm, .y = &kv, .x = &kv, .w = &w->attn_kv_a_norm, .eps = f->config->norm_eps);
     RUN(f->be, rope_tail, .x = &head, .cs = &cs);
     forward_round_kv(f, &kv, f->config->window_rounding);
@@ -86,12 +116,13 @@ void attention_run(struct forward *f, int layer, const struct tensor *x)
     const struct layer_plan *plan = &f->plan->row[layer];
     struct scratch *s = &f->scratch;
     struct tensor q = scratch_cut(&s->q, s->n), o = scratch_cut(&s->o, s->n), qr = scratch_cut(&s->qr, s->n);
-    run_query(f, layer, x, &q);
-    append_window(f, layer, x);
+    project(f, layer, x);
+    run_query(f, layer, &qr, &q);
+    append_window(f, layer);
     if (plan->ratio && plan->kv_owner == layer)
-        compress_run(f, layer, x);
+        compress_run(f, layer);
     if (plan->ratio && plan->topk_owner == layer)
-        index_run(f, layer, x, &qr);
+        index_run(f, layer, &qr);
     attend(f, layer, &q, &o);
     run_output(f, layer, &o);
 }

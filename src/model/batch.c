@@ -34,10 +34,6 @@ static void write_closing(struct forward *f, struct closing *g, const struct bat
     write_index(f, &g->pos, pos, g->n);
     write_index(f, &g->at, at, g->n);
     write_index(f, &g->first, first, g->n);
-    if (g->n) {
-        struct tensor cs = scratch_cut(&g->cs, g->n), at_first = scratch_cut(&g->first, g->n);
-        RUN(f->be, rope_angles, .cs = &cs, .pos = &at_first, .freq = &f->scratch.freq[ROPE_COMPRESSED]);
-    }
 }
 
 /* First pre-mix: stream 0 alone. */
@@ -70,14 +66,34 @@ void forward_write_batch(struct forward *f, const struct batch *b)
             s->host[r] = b->slot[r] * ring + b->pos[r] % ring;
         write_index(f, &s->stream_row, s->host, b->n);
     }
-    for (int i = 0; i < N_ROPE; i++) {
-        struct tensor cs = scratch_cut(&s->cs[i], b->n), pos = scratch_cut(&s->pos, b->n);
-        RUN(f->be, rope_angles, .cs = &cs, .pos = &pos, .freq = &s->freq[i]);
-    }
     for (int i = 0; i < s->n_closing; i++)
         write_closing(f, &s->closing[i], b);
     for (int i = 0; i < f->config->n_engram; i++) {
         engram_hash(f->config, i, b, s->host);
         write_index(f, &s->engram_id[i], s->host, b->n * (int)tensor_n_col(&s->engram_id[i]));
+    }
+}
+
+uint64_t forward_key(const struct forward *f, const struct batch *b)
+{
+    uint64_t key = (uint64_t)b->n * 4 + (uint64_t)b->part;
+    key = key * 1024 + (uint64_t)b->n_out;
+    for (int i = 0; i < f->scratch.n_closing; i++)
+        key = key * 64 + (uint64_t)f->scratch.closing[i].n;
+    return key;
+}
+
+void forward_make_angles(struct forward *f)
+{
+    struct scratch *s = &f->scratch;
+    for (int i = 0; i < N_ROPE; i++) {
+        struct tensor cs = scratch_cut(&s->cs[i], s->n), pos = scratch_cut(&s->pos, s->n);
+        RUN(f->be, rope_angles, .cs = &cs, .pos = &pos, .freq = &s->freq[i]);
+    }
+    for (int i = 0; i < s->n_closing; i++) {
+        const struct closing *g = &s->closing[i];
+        struct tensor cs = scratch_cut(&g->cs, g->n), first = scratch_cut(&g->first, g->n);
+        if (g->n)
+            RUN(f->be, rope_angles, .cs = &cs, .pos = &first, .freq = &s->freq[ROPE_COMPRESSED]);
     }
 }

@@ -33,40 +33,80 @@ void forward_round_index(struct forward *f, const struct tensor *x)
         RUN(f->be, round_fp4, .x = x, .block = 32);
 }
 
-/* One compressor: its projections, the rings of its open groups, the width of what it makes. */
+/* One compressor: its weights, the rings of its open groups, this batch's projections, the width of what it makes. */
 struct pooling {
     const struct tensor *kv, *gate, *ape, *norm;
     const struct tensor *ring_kv, *ring_score;
+    const struct tensor *group_kv, *group_score, *out;
     int width;
 };
 
+static struct pooling latent_pooling(const struct forward *f, int layer)
+{
+    const struct layer_weights *w = &f->weights->layer[layer];
+    const struct kv_layer *kv = &f->kv->layer[layer];
+    const struct scratch *s = &f->scratch;
+    return (struct pooling){&w->attn_compressor_kv, &w->attn_compressor_gate, &w->attn_compressor_ape,
+        &w->attn_compressor_norm, &kv->group_kv, &kv->group_score, &s->group_kv, &s->group_score, &s->latent,
+        f->config->head_dim};
+}
+
+static struct pooling key_pooling(const struct forward *f, int layer)
+{
+    const struct layer_weights *w = &f->weights->layer[layer];
+    const struct kv_layer *kv = &f->kv->layer[layer];
+    const struct scratch *s = &f->scratch;
+    return (struct pooling){&w->indexer_compressor_kv, &w->indexer_compressor_gate, &w->indexer_compressor_ape,
+        &w->indexer_compressor_norm, &kv->index_group_kv, &kv->index_group_score, &s->index_group_kv,
+        &s->index_group_score, &s->key, f->config->index_head_dim};
+}
+
+static struct tensor group_of(const struct forward *f, const struct layer_plan *plan, const struct pooling *p,
+    const struct tensor *memory)
+{
+    return tensor_of(DT_F32, memory->data, f->scratch.n, (int64_t)p->width * (1 + plan->overlap), 0, 0);
+}
+
+/* Without a gate every token is a group of its own, and its row comes straight from the projection. */
+static void project(const struct forward *f, const struct layer_plan *plan, const struct pooling *p,
+    struct projections *to)
+{
+    struct tensor kv = group_of(f, plan, p, p->group_kv), score = group_of(f, plan, p, p->group_score);
+    struct tensor out = scratch_cut(p->out, f->scratch.n);
+    projections_add(to, plan->has_gate ? &kv : &out, p->kv);
+    if (plan->has_gate)
+        projections_add(to, &score, p->gate);
+}
+
+void compress_project(const struct forward *f, int layer, struct projections *to)
+{
+    const struct layer_plan *plan = &f->plan->row[layer];
+    struct pooling latent = latent_pooling(f, layer), key = key_pooling(f, layer);
+    project(f, plan, &latent, to);
+    if (plan->topk_owner >= 0 && f->config->has_index_hadamard)
+        project(f, plan, &key, to);
+}
+
 /* out [closing rows, width] = norm(pool of the groups that this batch closes) */
-static void run_pooling(struct forward *f, const struct layer_plan *plan, const struct pooling *p, const struct tensor *x,
-    const struct tensor *out)
+static void run_pooling(struct forward *f, const struct layer_plan *plan, const struct pooling *p)
 {
     struct scratch *s = &f->scratch;
     const struct closing *g = scratch_closing(s, plan->ratio);
-    int64_t wide = (int64_t)p->width * (1 + plan->overlap);
-    struct tensor kv = tensor_of(DT_F32, s->group_kv.data, s->n, wide, 0, 0);
-    struct tensor score = tensor_of(DT_F32, s->group_score.data, s->n, wide, 0, 0);
-    struct tensor slot = scratch_cut(&s->slot, s->n), pos = scratch_cut(&s->pos, s->n);
-    if (!plan->has_gate) {
-        RUN(f->be, matmul, .y = out, .x = x, .w = p->kv);
-        RUN(f->be, rms_norm, .y = out, .x = out, .w = p->norm, .eps = f->config->norm_eps);
-        return;
+    struct tensor kv = group_of(f, plan, p, p->group_kv), score = group_of(f, plan, p, p->group_score);
+    struct tensor slot = scratch_cut(&s->slot, s->n), pos = scratch_cut(&s->pos, s->n), out = scratch_cut(p->out, g->n);
+    if (plan->has_gate) {
+        if (p->ape->n_dim)
+            RUN(f->be, add_by_pos, .x = &score, .table = p->ape, .pos = &pos);
+        RUN(f->be, append, .y = p->ring_kv, .x = &kv, .slot = &slot, .at = &pos);
+        RUN(f->be, append, .y = p->ring_score, .x = &score, .slot = &slot, .at = &pos);
     }
-    RUN(f->be, matmul, .y = &kv, .x = x, .w = p->kv);
-    RUN(f->be, matmul, .y = &score, .x = x, .w = p->gate);
-    if (p->ape->n_dim)
-        RUN(f->be, add_by_pos, .x = &score, .table = p->ape, .pos = &pos);
-    RUN(f->be, append, .y = p->ring_kv, .x = &kv, .slot = &slot, .at = &pos);
-    RUN(f->be, append, .y = p->ring_score, .x = &score, .slot = &slot, .at = &pos);
     if (!g->n)
         return;
     struct tensor close_slot = scratch_cut(&g->slot, g->n), close_pos = scratch_cut(&g->pos, g->n);
-    RUN(f->be, pool, .y = out, .kv = p->ring_kv, .score = p->ring_score, .slot = &close_slot, .pos = &close_pos,
-        .ratio = plan->ratio, .overlap = plan->overlap);
-    RUN(f->be, rms_norm, .y = out, .x = out, .w = p->norm, .eps = f->config->norm_eps);
+    if (plan->has_gate)
+        RUN(f->be, pool, .y = &out, .kv = p->ring_kv, .score = p->ring_score, .slot = &close_slot, .pos = &close_pos,
+            .ratio = plan->ratio, .overlap = plan->overlap);
+    RUN(f->be, rms_norm, .y = &out, .x = &out, .w = p->norm, .eps = f->config->norm_eps);
 }
 
 static void rotate(struct forward *f, const struct closing *g, const struct tensor *x)
@@ -81,17 +121,15 @@ static void append_rows(struct forward *f, const struct closing *g, const struct
     RUN(f->be, append, .y = to, .x = x, .slot = &slot, .at = &at);
 }
 
-static void make_keys(struct forward *f, int layer, const struct tensor *x, const struct tensor *latent)
+static void make_keys(struct forward *f, int layer, const struct tensor *latent)
 {
     const struct layer_weights *w = &f->weights->layer[layer];
     const struct layer_plan *plan = &f->plan->row[layer];
-    const struct kv_layer *kv = &f->kv->layer[layer];
     const struct closing *g = scratch_closing(&f->scratch, plan->ratio);
     struct tensor key = scratch_cut(&f->scratch.key, g->n);
+    struct pooling p = key_pooling(f, layer);
     if (f->config->has_index_hadamard) {
-        struct pooling p = {&w->indexer_compressor_kv, &w->indexer_compressor_gate, &w->indexer_compressor_ape,
-            &w->indexer_compressor_norm, &kv->index_group_kv, &kv->index_group_score, f->config->index_head_dim};
-        run_pooling(f, plan, &p, x, &key);
+        run_pooling(f, plan, &p);
     } else if (g->n) {
         RUN(f->be, matmul, .y = &key, .x = latent, .w = &w->indexer_attn_k);
         RUN(f->be, rms_norm, .y = &key, .x = &key, .w = &w->indexer_k_norm, .eps = f->config->norm_eps);
@@ -100,29 +138,32 @@ static void make_keys(struct forward *f, int layer, const struct tensor *x, cons
         return;
     rotate(f, g, &key);
     forward_round_index(f, &key);
-    append_rows(f, g, &key, &kv->keys);
+    append_rows(f, g, &key, &f->kv->layer[layer].keys);
 }
 
-void compress_run(struct forward *f, int layer, const struct tensor *x)
+void compress_run(struct forward *f, int layer)
 {
-    const struct layer_weights *w = &f->weights->layer[layer];
     const struct layer_plan *plan = &f->plan->row[layer];
-    const struct kv_layer *kv = &f->kv->layer[layer];
     const struct closing *g = scratch_closing(&f->scratch, plan->ratio);
     struct tensor latent = scratch_cut(&f->scratch.latent, g->n);
-    struct pooling p = {&w->attn_compressor_kv, &w->attn_compressor_gate, &w->attn_compressor_ape,
-        &w->attn_compressor_norm, &kv->group_kv, &kv->group_score, f->config->head_dim};
-    run_pooling(f, plan, &p, x, &latent);
+    struct pooling p = latent_pooling(f, layer);
+    run_pooling(f, plan, &p);
     if (plan->topk_owner >= 0)
-        make_keys(f, layer, x, &latent);
+        make_keys(f, layer, &latent);
     if (!g->n)
         return;
     rotate(f, g, &latent);
     forward_round_kv(f, &latent, f->config->compressed_rounding);
-    append_rows(f, g, &latent, &kv->rows);
+    append_rows(f, g, &latent, &f->kv->layer[layer].rows);
 }
 
-void index_run(struct forward *f, int layer, const struct tensor *x, const struct tensor *qr)
+void index_project(const struct forward *f, int layer, struct projections *p)
+{
+    struct tensor weight = scratch_cut(&f->scratch.index_w, f->scratch.n);
+    projections_add(p, &weight, &f->weights->layer[layer].indexer_proj);
+}
+
+void index_run(struct forward *f, int layer, const struct tensor *qr)
 {
     const struct model_config *c = f->config;
     const struct layer_weights *w = &f->weights->layer[layer];
@@ -136,7 +177,6 @@ void index_run(struct forward *f, int layer, const struct tensor *x, const struc
     RUN(f->be, matmul, .y = &flat, .x = qr, .w = &w->indexer_attn_q_b);
     RUN(f->be, rope_tail, .x = &q, .cs = &cs);
     forward_round_index(f, &q);
-    RUN(f->be, matmul, .y = &weight, .x = x, .w = &w->indexer_proj);
     struct op_index_select args = {.rows = &rows, .n_row = &n_chosen, .q = &q, .w = &weight,
         .keys = &f->kv->layer[plan->kv_owner].keys, .slot = &slot, .visible = &visible,
         .scale = 1 / sqrtf((float)(c->index_head_dim * c->index_n_head)), .block_size = c->candidate_block_size};

@@ -243,6 +243,7 @@ static void run_block(struct forward *f, const struct draft_request *q)
     struct draft_rows rows;
     f->be->kind->begin(f->be, 0);
     write_block(f, q, &rows);
+    forward_make_angles(f);
     f->draft = &rows;
     forward_run_embedding(f);
     for (int stage = c->n_layer; stage < c->n_layer + c->n_stage; stage++)

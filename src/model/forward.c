@@ -123,18 +123,21 @@ static void make_decoder_rows(struct forward *f)
 {
     const struct layer_weights *w = &f->weights->layer[f->plan->decoder];
     struct tensor x = cut(f, &f->scratch.norm);
+    struct projections p = {0};
     if (f->plan->row[f->plan->decoder].engram >= 0)
         engram_run(f, f->plan->decoder);
     open_site(f, &w->hc_attn_fn, &w->hc_attn_scale, &w->hc_attn_base, &w->attn_norm);
-    compress_run(f, f->plan->decoder, &x);
+    compress_project(f, f->plan->decoder, &p);
+    projections_run(&p, f->be, &x);
+    compress_run(f, f->plan->decoder);
 }
 
 void forward_run(struct forward *f, const struct batch *b)
 {
     int layer = b->part == BATCH_REPLAY ? f->plan->decoder : 0;
-    forward_write_batch(f, b);
     if (f->stored)
         stored_want_rows(f, layer);
+    forward_make_angles(f);
     if (b->part == BATCH_REPLAY)
         take_streams(f);
     else

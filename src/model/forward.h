@@ -9,6 +9,7 @@
 #include "kv/state.h"
 #include "model/scratch.h"
 #include "model/weights.h"
+#include "ops/fused.h"
 
 /* Bounded replay (v41 spec 14.3, optional and not exact): BATCH_ENCODE stops at the decoder's first layer, having made its
  * compressed rows and keys; BATCH_REPLAY runs the decoder over rows that were encoded before. */
@@ -41,20 +42,36 @@ struct draft_rows {
     struct tensor last, at, n_row; /* I32 [n] newest position before the block; row's place in the block; block size */
 };
 
-/* Runs the batch; f->scratch.logits [n_out, n_vocab] holds the result after backend_end. Errors stick to the backend. */
+/* Runs the batch that was written; f->scratch.logits [n_out, n_vocab] holds the result after backend_end. Errors stick to the backend. */
 void forward_run(struct forward *f, const struct batch *b);
-/* Writes the batch's index tensors; part of forward_run, apart because it is host work. */
+/* Writes the batch's index tensors, before forward_run and before backend begin: host work. */
 void forward_write_batch(struct forward *f, const struct batch *b);
+/* After it: equal for batches whose ops have the same arguments; never 0. */
+uint64_t forward_key(const struct forward *f, const struct batch *b);
+/* The rotary angles of the batch's positions; the first ops of a run. */
+void forward_make_angles(struct forward *f);
 
 /* One layer or draft stage over the batch at hand. */
 void forward_run_layer(struct forward *f, int layer);
 /* Streams of the batch's tokens, all copies of the embedding. */
 void forward_run_embedding(struct forward *f);
 
+/* Products of a sub-layer's normed input, made by one op. */
+struct projections {
+    int n;
+    struct tensor y[MATMUL_EACH_MAX];
+    const struct tensor *w[MATMUL_EACH_MAX];
+};
+void projections_add(struct projections *p, const struct tensor *y, const struct tensor *w);
+void projections_run(const struct projections *p, struct backend *be, const struct tensor *x);
+/* Adds what compress_run and index_run need of the layer's input. */
+void compress_project(const struct forward *f, int layer, struct projections *p);
+void index_project(const struct forward *f, int layer, struct projections *p);
+
 /* Pieces, each in a file of its own. x: normed input [n, hidden]; results go to scratch.out. */
 void attention_run(struct forward *f, int layer, const struct tensor *x);
-void compress_run(struct forward *f, int layer, const struct tensor *x);
-void index_run(struct forward *f, int layer, const struct tensor *x, const struct tensor *qr);
+void compress_run(struct forward *f, int layer);
+void index_run(struct forward *f, int layer, const struct tensor *qr);
 void experts_run(struct forward *f, int layer, const struct tensor *x);
 void engram_run(struct forward *f, int layer);
 /* The trained roundings of cached rows and of index queries and keys (nothing when they are skipped). */

@@ -25,7 +25,7 @@ static void place_streams(struct scratch *s, struct layout *l, const struct mode
 
 static void place_attention(struct scratch *s, struct layout *l, const struct model_config *c)
 {
-    int64_t n = s->n_row, group_width = 2 * max_int(c->head_dim, c->index_head_dim);
+    int64_t n = s->n_row, group_width = 2 * c->head_dim;
     s->qr = layout_place(l, DT_F32, n, c->q_lora, 0, 0);
     s->q = layout_place(l, DT_F32, n, c->n_head, c->head_dim, 0);
     s->o = layout_place(l, DT_F32, n, c->n_head, c->head_dim, 0);
@@ -37,6 +37,8 @@ static void place_attention(struct scratch *s, struct layout *l, const struct mo
     if (!c->index_topk)
         return;
     s->key = layout_place(l, DT_F32, n, c->index_head_dim, 0, 0);
+    s->index_group_kv = layout_place(l, DT_F32, n, 2 * c->index_head_dim, 0, 0);
+    s->index_group_score = layout_place(l, DT_F32, n, 2 * c->index_head_dim, 0, 0);
     s->index_q = layout_place(l, DT_F32, n, c->index_n_head, c->index_head_dim, 0);
     s->index_w = layout_place(l, DT_F32, n, c->index_n_head, 0, 0);
     s->rows = layout_place(l, DT_I32, n, c->index_topk, 0, 0);

@@ -28,7 +28,7 @@ struct scratch {
     struct tensor x, norm, out;    /* [n, D] collapsed, normed, sub-layer result */
     /* attention */
     struct tensor qr, q, o, low, kv;
-    struct tensor group_kv, group_score, latent, key;
+    struct tensor group_kv, group_score, latent, key, index_group_kv, index_group_score;
     struct tensor index_q, index_w;
     struct tensor rows, n_chosen;  /* I32 [n, topk], [n] of the latest indexer */
     struct tensor block, n_block;  /* I32 [n, blocks], [n] of the candidate source */

@@ -235,3 +235,22 @@ int model_file_each(const struct model_file *f, model_tensor_fn fn, void *contex
     struct each each = {f, fn, context};
     return weights_each_slot(&f->config, &f->plan, visit_slot, &each);
 }
+
+struct move {
+    struct model_file *file;
+    model_move_fn fn;
+    void *context;
+    struct err *e;
+};
+
+static int move_slot(void *context, const struct weight_slot *slot)
+{
+    const struct move *m = context;
+    return m->fn(m->context, weight_slot_tensor(&m->file->weights, slot), m->e);
+}
+
+int model_file_move(struct model_file *f, model_move_fn fn, void *context, struct err *e)
+{
+    struct move move = {f, fn, context, e};
+    return weights_each_slot(&f->config, &f->plan, move_slot, &move);
+}

@@ -55,6 +55,9 @@ int model_file_open(struct model_file **file, const char *path, const void *byte
 /* Takes the draft stages from another file (draft_file.h) instead of the model's own, once. After an error the model is as
  * before. */
 int model_file_add_drafts(struct model_file *file, const char *path, struct err *e);
+/* Calls fn for every weight, which may point it to other memory that holds the same. Stops at non-zero. */
+typedef int (*model_move_fn)(void *context, struct tensor *t, struct err *e);
+int model_file_move(struct model_file *file, model_move_fn fn, void *context, struct err *e);
 void model_file_info(const struct model_file *file, struct model_file_info *info);
 void model_file_close(struct model_file *file);
 /* 1 and the i-th of the files that weights are in, draft file included; 0 behind the last, and for bytes in memory. */

@@ -34,3 +34,27 @@ void fused_index_select(struct backend *be, const void *args)
                 .block_size = a->block_size);
     }
 }
+
+int matmul_each_list(const struct op_matmul_each *a, const struct tensor *y[MATMUL_EACH_MAX],
+    const struct tensor *w[MATMUL_EACH_MAX])
+{
+    const struct tensor *const all_y[] = {a->y0, a->y1, a->y2, a->y3, a->y4, a->y5, a->y6};
+    const struct tensor *const all_w[] = {a->w0, a->w1, a->w2, a->w3, a->w4, a->w5, a->w6};
+    int n = 0;
+    for (int i = 0; i < MATMUL_EACH_MAX; i++) {
+        if (!all_y[i] || !all_w[i])
+            continue;
+        y[n] = all_y[i];
+        w[n++] = all_w[i];
+    }
+    return n;
+}
+
+void fused_matmul_each(struct backend *be, const void *args)
+{
+    const struct op_matmul_each *a = args;
+    const struct tensor *y[MATMUL_EACH_MAX], *w[MATMUL_EACH_MAX];
+    int n = matmul_each_list(a, y, w);
+    for (int i = 0; i < n; i++)
+        RUN(be, matmul, .y = y[i], .x = a->x, .w = w[i]);
+}

@@ -41,7 +41,7 @@
     X(router) X(router_by_token) X(expert_mlp)                                                     \
     X(mhc_mix) X(mhc_head) X(mhc_collapse) X(mhc_merge) X(engram_gate) X(stream_mean) X(argmax)
 /* Defined by base ops in fused.c; a backend may have its own. */
-#define OP_LIST_FUSED(X) X(index_select)
+#define OP_LIST_FUSED(X) X(index_select) X(matmul_each)
 #define OP_LIST(X) OP_LIST_BASE(X) OP_LIST_FUSED(X)
 
 /* y[r,:] = w[id[r],:]                        0 <= id < v */
@@ -66,6 +66,16 @@
 /* y[r,g*O+o] = sum_i w[g*O+o,i] x[r,g*I+i]   lane sum; block diagonal (v4 spec 3.5) */
 #define OP_FIELDS_matmul_grouped(op, T, F, I)                                                      \
     T(op, OUT, F32, y, "n GO") T(op, IN, F32, x, "n GI") T(op, IN, WEIGHT, w, "GO I") I(op, n_group, "G")
+
+/* y_i[r,:] = w_i x[r,:] for all weights that read the same rows: matmul of each. Fused. */
+#define OP_FIELDS_matmul_each(op, T, F, I)                                                         \
+    T(op, IN, F32, x, "n I") T(op, OUT, F32, y0, "n A") T(op, IN, WEIGHT, w0, "A I")               \
+    T(op, OPT_OUT, F32, y1, "n B") T(op, OPT, WEIGHT, w1, "B I")                                   \
+    T(op, OPT_OUT, F32, y2, "n C") T(op, OPT, WEIGHT, w2, "C I")                                   \
+    T(op, OPT_OUT, F32, y3, "n D") T(op, OPT, WEIGHT, w3, "D I")                                   \
+    T(op, OPT_OUT, F32, y4, "n E") T(op, OPT, WEIGHT, w4, "E I")                                   \
+    T(op, OPT_OUT, F32, y5, "n F") T(op, OPT, WEIGHT, w5, "F I")                                   \
+    T(op, OPT_OUT, F32, y6, "n G") T(op, OPT, WEIGHT, w6, "G I")
 
 /* cs[r,i,:] = cos, sin of pos[r] * freq[i]; product, reduction and series in double */
 #define OP_FIELDS_rope_angles(op, T, F, I)                                                         \

@@ -10,6 +10,7 @@
 #include "ops/op_list.h"
 #include "tensor/tensor.h"
 
+#include <stdalign.h>
 #include <stddef.h>
 
 #define OP_STRUCT_T(op, role, type, name, shape) const struct tensor *name;
@@ -49,7 +50,7 @@ const struct tensor *op_tensor(const void *args, const struct op_field *f);
  * n, m or * are cut. The cut call is made of what is in *cut and valid as long as that is. */
 enum { OP_MAX_FIELD = 16, OP_MAX_ARGS = 256 };
 struct op_cut {
-    _Alignas(16) unsigned char args[OP_MAX_ARGS];
+    alignas(16) unsigned char args[OP_MAX_ARGS];
     struct tensor view[OP_MAX_FIELD];
 };
 void op_cut_rows(struct op_cut *cut, enum op op, const void *args, int64_t first, int64_t n);

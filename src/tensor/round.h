@@ -4,30 +4,32 @@
 #ifndef HADAL_TENSOR_ROUND_H
 #define HADAL_TENSOR_ROUND_H
 
+#include "base/device_inline.h"
+
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
 
-static inline uint32_t float_bits(float x)
+DEVICE_INLINE uint32_t float_bits(float x)
 {
     uint32_t u;
     memcpy(&u, &x, 4);
     return u;
 }
 
-static inline float bits_float(uint32_t u)
+DEVICE_INLINE float bits_float(uint32_t u)
 {
     float x;
     memcpy(&x, &u, 4);
     return x;
 }
 
-static inline float bf16_to_float(uint16_t h)
+DEVICE_INLINE float bf16_to_float(uint16_t h)
 {
     return bits_float((uint32_t)h << 16);
 }
 
-static inline uint16_t float_to_bf16(float x)
+DEVICE_INLINE uint16_t float_to_bf16(float x)
 {
     uint32_t u = float_bits(x);
     if ((u & 0x7fffffffu) > 0x7f800000u)
@@ -35,7 +37,7 @@ static inline uint16_t float_to_bf16(float x)
     return (uint16_t)((u + 0x7fffu + (u >> 16 & 1)) >> 16);
 }
 
-static inline float f16_to_float(uint16_t h)
+DEVICE_INLINE float f16_to_float(uint16_t h)
 {
     uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = h >> 10 & 31, mantissa = h & 0x3ff;
     if (exponent == 31)
@@ -46,7 +48,7 @@ static inline float f16_to_float(uint16_t h)
     return sign ? -x : x;
 }
 
-static inline uint16_t float_to_f16(float x)
+DEVICE_INLINE uint16_t float_to_f16(float x)
 {
     uint32_t u = float_bits(x), sign = u >> 16 & 0x8000, magnitude = u & 0x7fffffffu;
     if (magnitude >= 0x7f800000u)
@@ -59,7 +61,7 @@ static inline uint16_t float_to_f16(float x)
 }
 
 /* UE8M0: 2^(e - 127); 0 is 2^-127, 255 is NaN. */
-static inline float e8m0_to_float(uint8_t e)
+DEVICE_INLINE float e8m0_to_float(uint8_t e)
 {
     if (e == 255)
         return bits_float(0x7fc00000u);
@@ -67,7 +69,7 @@ static inline float e8m0_to_float(uint8_t e)
 }
 
 /* E4M3 (OCP, "fn"): bias 7, largest 448, 0x7f and 0xff NaN, no infinities. */
-static inline float e4m3_to_float(uint8_t b)
+DEVICE_INLINE float e4m3_to_float(uint8_t b)
 {
     uint32_t sign = (uint32_t)(b & 0x80) << 24, exponent = b >> 3 & 15, mantissa = b & 7;
     if (exponent == 15 && mantissa == 7)
@@ -79,7 +81,7 @@ static inline float e4m3_to_float(uint8_t b)
 }
 
 /* Nearest E4M3, saturating at 448. */
-static inline uint8_t float_to_e4m3(float x)
+DEVICE_INLINE uint8_t float_to_e4m3(float x)
 {
     uint32_t u = float_bits(x), sign = u >> 24 & 0x80, magnitude = u & 0x7fffffffu;
     if (magnitude > 0x7f800000u)
@@ -93,7 +95,7 @@ static inline uint8_t float_to_e4m3(float x)
 }
 
 /* E2M1 magnitudes by code 0..7; bit 3 is the sign. */
-static inline float e2m1_to_float(uint8_t code)
+DEVICE_INLINE float e2m1_to_float(uint8_t code)
 {
     static const float value[16] = {
         0, .5f, 1, 1.5f, 2, 3, 4, 6, -0.f, -.5f, -1, -1.5f, -2, -3, -4, -6};
@@ -101,7 +103,7 @@ static inline float e2m1_to_float(uint8_t code)
 }
 
 /* Nearest E2M1 code of |x| <= 6; ties go to the even code (spec 3.3). */
-static inline uint8_t float_to_e2m1(float x)
+DEVICE_INLINE uint8_t float_to_e2m1(float x)
 {
     float a = fabsf(x);
     uint8_t code = (uint8_t)((a > .25f) + (a >= .75f) + (a > 1.25f) + (a >= 1.75f) + (a > 2.5f) +
@@ -110,7 +112,7 @@ static inline uint8_t float_to_e2m1(float x)
 }
 
 /* The smallest power of two >= x, for normal x > 0. */
-static inline float pow2_ceil(float x)
+DEVICE_INLINE float pow2_ceil(float x)
 {
     uint32_t u = float_bits(x);
     return bits_float((u & 0x7fffffu) ? (u & 0x7f800000u) + 0x800000u : u);

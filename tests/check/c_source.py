@@ -176,9 +176,10 @@ def top_level_declarations(code):
 
 def is_mutable_variable(declaration):
     head = re.sub(r"^(?:[A-Z][A-Z0-9_]*\([^()]*\)\s*)+", "", declaration.split("=")[0].strip())  # list macros
+    head = re.sub(r"^template\s*<[^<>]*>\s*", "", head)
     if re.match(r"(typedef|extern|_Static_assert|static_assert)\b", head) or re.search(r"\)\s*(__attribute__\b.*)?$", head):
         return False
-    if re.fullmatch(r"(static\s+)?(struct|union|enum)(\s+\w+)?(\s*\{\})?", head) or not re.search(r"\w\s+\**\w|\*\s*\w|\}\s*\w", head):
+    if re.fullmatch(r"(static\s+)?(struct|union|enum)(\s+\w+(\s*<[^<>]*>)?)?(\s*:[^{]*)?(\s*\{\})?", head) or not re.search(r"\w\s+\**\w|\*\s*\w|\}\s*\w", head):
         return False
     after_star = head.rsplit("*", 1)[1] if "*" in head else head
     return re.search(r"\bconst\b", after_star) is None

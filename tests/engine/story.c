@@ -16,11 +16,25 @@ int story_random(uint64_t *state, int n)
     return (int)((*state >> 33) % (uint64_t)n);
 }
 
+static const char *backend;
+
+void story_use_backend(const char *name)
+{
+    backend = name;
+}
+
+const char *story_backend(void)
+{
+    return backend;
+}
+
 hadal_engine *story_engine(const struct story *s, struct hadal_engine_options o)
 {
     hadal_engine *engine = NULL;
     struct err e = {0};
     o.model = s->options.model;
+    if (!o.backend)
+        o.backend = backend;
     if (!o.n_context)
         o.n_context = STORY_CONTEXT;
     if (!o.n_thread)

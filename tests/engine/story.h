@@ -29,6 +29,10 @@ struct story {
 struct story *story_new(const struct story_options *o);
 void story_free(struct story *s);
 
+/* What computes from here on, truth included: a name as hadal.h takes it; NULL: the cpu backend. From a test program's
+ * argument, so that the same tests run on a device. */
+void story_use_backend(const char *name);
+const char *story_backend(void);
 /* An engine over the story's model: model, n_context (unless given) and one thread (unless given)
  * are filled in. NULL when this machine has no such level. */
 hadal_engine *story_engine(const struct story *s, struct hadal_engine_options o);

@@ -67,6 +67,8 @@ static void levels_give_the_same_bits(void **state)
 static void reference_gives_the_same_bits(void **state)
 {
     (void)state;
+    if (story_backend())
+        skip(); /* a device's bits are its own */
     for (int i = 0; i < N_STORY; i++)
         assert_true(retell(stories[i], (struct hadal_engine_options){.backend = "ref"}, 97, 1));
 }
@@ -242,8 +244,9 @@ static void wrong_arguments_change_nothing(void **state)
     hadal_engine_close(engine);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    story_use_backend(argc > 1 ? argv[1] : NULL);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(levels_give_the_same_bits),
         cmocka_unit_test(reference_gives_the_same_bits),

@@ -218,6 +218,8 @@ static void a_step_allocates_nothing(void **state)
     static const char *const models[] = {"toy:v4:narrow", "toy:v41:narrow"}, *const backends[] = {
                                                                                  "cpu", "ref"};
     (void)state;
+    if (story_backend())
+        skip(); /* it compares with what the processor computed */
     for (int i = 0; i < 4; i++) {
         struct story *s = new_story(models[i / 2], 40);
         hadal_engine *engine =
@@ -243,8 +245,9 @@ static void a_step_allocates_nothing(void **state)
     }
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    story_use_backend(argc > 1 ? argv[1] : NULL);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_detour_at_boundaries),
         cmocka_unit_test(a_detour_before_every_token),

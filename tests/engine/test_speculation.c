@@ -363,8 +363,9 @@ static void sessions_draft_together(void **state)
     hadal_engine_close(engine);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    story_use_backend(argc > 1 ? argv[1] : NULL);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(drafts_change_nothing),
         cmocka_unit_test(drafts_that_fail_change_nothing),

@@ -9,6 +9,7 @@
  * All functions of model_file are here, so the linker leaves the real ones out. There is no
  * tokenizer.
  */
+#include "model/weights_table.h"
 #include "support/toy_model.h"
 
 #include <string.h>
@@ -81,4 +82,23 @@ void model_file_close(struct model_file *file)
 int model_file_each(const struct model_file *file, model_tensor_fn fn, void *context)
 {
     return fn(context, "output.weight", &file->toy->weights.output);
+}
+
+struct toy_move {
+    struct model_file *file;
+    model_move_fn fn;
+    void *context;
+    struct err *e;
+};
+
+static int move_slot(void *context, const struct weight_slot *slot)
+{
+    const struct toy_move *m = context;
+    return m->fn(m->context, weight_slot_tensor(&m->file->toy->weights, slot), m->e);
+}
+
+int model_file_move(struct model_file *file, model_move_fn fn, void *context, struct err *e)
+{
+    struct toy_move move = {file, fn, context, e};
+    return weights_each_slot(&file->toy->config, &file->toy->plan, move_slot, &move);
 }

@@ -128,6 +128,7 @@ void harness_run(struct harness *h, const struct harness_row *rows, int n, float
         .n_out = logits ? n : 0,
         .out_row = b.out_row};
     h->be->kind->begin(h->be, 0);
+    forward_write_batch(&h->forward, &batch);
     forward_run(&h->forward, &batch);
     if (backend_end(h->be, &e))
         fail_msg("%s", e.text);
