@@ -123,6 +123,14 @@ const struct case_line test_cases[] = {
 /* Sizes of V4 Flash where one call fits into a test machine's patience. */
 const struct case_line bench_cases[] = {
     {OP_matmul, "n=1 O=2048 I=4096 w:*"},
+    /* Larger than caches; of the formats that files have most of. */
+    {OP_matmul, "n=1 O=49152 I=4096 w:Q8_0"},
+    {OP_matmul, "n=1 O=49152 I=4096 w:FP8_TILE128"},
+    {OP_matmul, "n=1 O=49152 I=4096 w:Q4_K"},
+    {OP_matmul, "n=1 O=49152 I=4096 w:MXFP4"},
+    {OP_matmul, "n=1 O=49152 I=4096 w:FP4_ROW"},
+    {OP_matmul, "n=1 O=49152 I=4096 w:Q2_K"},
+    {OP_matmul, "n=1 O=49152 I=4096 w:IQ2_XXS"},
     {OP_matmul, "n=6 O=2048 I=4096 w:*"},
     {OP_matmul, "n=256 O=512 I=4096 w:*"},
     {OP_matmul_grouped, "n=1 G=8 O=1024 I=4096 w:FP8_TILE128"},

@@ -83,10 +83,10 @@ VEC void iq4_xs_head(const uint8_t *block, const uint8_t *scale, int64_t b, stru
 
 VEC void iq4_xs_load(const struct head *h, int g, v16 out[2])
 {
-    b16 codes = b16_load(h->codes + 16 * g), table = b16_load(iquants_value4);
-    v16 d = v16_set(h->scale[g]);
-    out[0] = v16_mul(d, v16_from_i8(b16_lookup(table, b16_bits(codes, 0, 15))));
-    out[1] = v16_mul(d, v16_from_i8(b16_lookup(table, b16_bits(codes, 4, 15))));
+    struct ladder ladder = ladder_iq4(h->scale[g]);
+    b16 codes = b16_load(h->codes + 16 * g);
+    out[0] = ladder_iq4_at(&ladder, codes, 0);
+    out[1] = ladder_iq4_at(&ladder, codes, 4);
 }
 
 #endif

@@ -84,10 +84,6 @@ VEC void q8_0_load(const struct head *h, int g, v16 out[2])
     out[1] = v16_mul(d, v16_from_i8(b16_load(h->codes + 16)));
 }
 
-/* High bytes of the f16 numbers 0, .5, 1, 1.5, 2, 3, 4, 6 and their negatives */
-static const uint8_t e2m1_high[16] = {
-    0, 0x38, 0x3c, 0x3e, 0x40, 0x42, 0x44, 0x46, 0x80, 0xb8, 0xbc, 0xbe, 0xc0, 0xc2, 0xc4, 0xc6};
-
 VEC void mxfp4_head(const uint8_t *block, const uint8_t *scale, int64_t b, struct head *h)
 {
     (void)scale;
@@ -99,10 +95,10 @@ VEC void mxfp4_head(const uint8_t *block, const uint8_t *scale, int64_t b, struc
 VEC void mxfp4_load(const struct head *h, int g, v16 out[2])
 {
     (void)g;
-    v16 d = v16_set(h->scale[0]);
-    b16 codes = b16_load(h->codes), table = b16_load(e2m1_high);
-    out[0] = v16_mul(d, v16_from_f16_high(b16_lookup(table, b16_bits(codes, 0, 15))));
-    out[1] = v16_mul(d, v16_from_f16_high(b16_lookup(table, b16_bits(codes, 4, 15))));
+    struct ladder ladder = ladder_e2m1(h->scale[0]);
+    b16 codes = b16_load(h->codes);
+    out[0] = ladder_e2m1_at(&ladder, codes, 0);
+    out[1] = ladder_e2m1_at(&ladder, codes, 4);
 }
 
 VEC void fp4_row_head(const uint8_t *block, const uint8_t *scale, int64_t b, struct head *h)
@@ -114,12 +110,10 @@ VEC void fp4_row_head(const uint8_t *block, const uint8_t *scale, int64_t b, str
 VEC void fp4_row_load(const struct head *h, int g, v16 out[2])
 {
     (void)g;
-    v16 d = v16_set(h->scale[0]);
-    b16 codes = b16_load(h->codes), table = b16_load(e2m1_high);
-    b16 even = b16_lookup(table, b16_bits(codes, 0, 15)),
-        odd = b16_lookup(table, b16_bits(codes, 4, 15));
-    out[0] = v16_mul(d, v16_from_f16_high(b16_zip_low(even, odd)));
-    out[1] = v16_mul(d, v16_from_f16_high(b16_zip_high(even, odd)));
+    struct ladder ladder = ladder_e2m1(h->scale[0]);
+    b16 even = b16_load(h->codes), odd = b16_bits(even, 4, 15);
+    out[0] = ladder_e2m1_at(&ladder, b16_zip_low(even, odd), 0);
+    out[1] = ladder_e2m1_at(&ladder, b16_zip_high(even, odd), 0);
 }
 
 VEC void fp8_head(const uint8_t *block, const uint8_t *scale, int64_t b, struct head *h)
@@ -162,8 +156,8 @@ VEC void q2_k_load(const struct head *h, int g, v16 out[2])
     const uint8_t *codes = h->codes + 32 * (g / 4);
     int shift = 2 * (g % 4);
     for (int i = 0; i < 2; i++) {
-        v16 q = v16_from_u8(b16_bits(b16_load(codes + 16 * i), shift, 3));
-        out[i] = v16_sub(v16_mul(v16_set(h->scale[2 * g + i]), q), v16_set(h->minimum[2 * g + i]));
+        struct ladder ladder = ladder_steps(h->scale[2 * g + i], h->minimum[2 * g + i], 3);
+        out[i] = ladder_steps_at(&ladder, b16_load(codes + 16 * i), shift, 3);
     }
 }
 
@@ -216,11 +210,10 @@ VEC void q4_k_head(const uint8_t *block, const uint8_t *scale, int64_t b, struct
 
 VEC void q4_k_load(const struct head *h, int g, v16 out[2])
 {
-    v16 d = v16_set(h->scale[g]), minimum = v16_set(h->scale[8 + g]);
-    for (int i = 0; i < 2; i++) {
-        b16 q = b16_bits(b16_load(h->codes + 32 * (g / 2) + 16 * i), 4 * (g % 2), 15);
-        out[i] = v16_sub(v16_mul(d, v16_from_u8(q)), minimum);
-    }
+    struct ladder ladder = ladder_steps(h->scale[g], h->scale[8 + g], 15);
+    for (int i = 0; i < 2; i++)
+        out[i] = ladder_steps_at(
+            &ladder, b16_load(h->codes + 32 * (g / 2) + 16 * i), 4 * (g % 2), 15);
 }
 
 VEC void q5_k_head(const uint8_t *block, const uint8_t *scale, int64_t b, struct head *h)

@@ -5,6 +5,8 @@
 #if defined(__x86_64__)
 #include "backend/cpu/vec_avx2.h"
 
+#include "backend/cpu/ladder_arithmetic.h"
+
 #include "backend/cpu/kernel_table.h"
 
 const struct micro micro_avx2 = MICRO_TABLE("avx2");

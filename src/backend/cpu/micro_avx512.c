@@ -5,6 +5,8 @@
 #if defined(__x86_64__)
 #include "backend/cpu/vec_avx512.h"
 
+#include "backend/cpu/ladder_tables.h"
+
 #include "backend/cpu/kernel_table.h"
 
 const struct micro micro_avx512 = MICRO_TABLE("avx512");

@@ -4,6 +4,8 @@
 #if defined(__aarch64__)
 #include "backend/cpu/vec_neon.h"
 
+#include "backend/cpu/ladder_arithmetic.h"
+
 #include "backend/cpu/kernel_table.h"
 
 const struct micro micro_neon = MICRO_TABLE("neon");

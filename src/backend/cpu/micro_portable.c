@@ -2,6 +2,8 @@
  * elsewhere. */
 #include "backend/cpu/vec_portable.h"
 
+#include "backend/cpu/ladder_arithmetic.h"
+
 #include "backend/cpu/kernel_table.h"
 
 const struct micro micro_portable = MICRO_TABLE("portable");
