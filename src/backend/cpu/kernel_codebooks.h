@@ -5,16 +5,6 @@
 
 #include "backend/cpu/kernel_formats.h"
 
-/* 0.5 + s for the scales s */
-static const float codebook_scale[16] = {0.5f, 1.5f, 2.5f, 3.5f, 4.5f, 5.5f, 6.5f, 7.5f, 8.5f, 9.5f,
-    10.5f, 11.5f, 12.5f, 13.5f, 14.5f, 15.5f};
-
-/* 16 signs by the bits that begin at `at` of the word */
-VEC v16 codebook_signs(uint32_t word, int at)
-{
-    return v16_halves(iquants_signs[word >> at & 127], iquants_signs[word >> (at + 7) & 127]);
-}
-
 /* Scales are d * (0.5 + s) / 4: with the power of two in front, the same bits. */
 VEC void iq2_xxs_head(const uint8_t *block, const uint8_t *scale, int64_t b, struct head *h)
 {
@@ -22,14 +12,13 @@ VEC void iq2_xxs_head(const uint8_t *block, const uint8_t *scale, int64_t b, str
     (void)b;
     float d = 0.25f * vec_f16_to_float(block);
     h->codes = block + 2;
-    EACH (g, 8)
-        h->scale[g] = d * codebook_scale[block[9 + 8 * g] >> 4];
+    ladder_scales8(h->scale, d, block + 2);
 }
 
-VEC v16 iq2_xxs_values(const uint8_t *codes, v16 scale, v16 signs)
+VEC v16 iq2_xxs_values(const uint8_t *codes, v16 scale, uint32_t signs)
 {
     v16 magnitude = v16_halves(iquants_grid2[codes[0]], iquants_grid2[codes[1]]);
-    return v16_mul(v16_mul(scale, magnitude), signs);
+    return ladder_signed(v16_mul(scale, magnitude), signs);
 }
 
 VEC void iq2_xxs_load(const struct head *h, int g, v16 out[2])
@@ -37,8 +26,8 @@ VEC void iq2_xxs_load(const struct head *h, int g, v16 out[2])
     const uint8_t *codes = h->codes + 8 * g;
     uint32_t word = load_u32(codes + 4);
     v16 scale = v16_set(h->scale[g]);
-    out[0] = iq2_xxs_values(codes, scale, codebook_signs(word, 0));
-    out[1] = iq2_xxs_values(codes + 2, scale, codebook_signs(word, 14));
+    out[0] = iq2_xxs_values(codes, scale, word);
+    out[1] = iq2_xxs_values(codes + 2, scale, word >> 14);
 }
 
 VEC void iq3_xxs_head(const uint8_t *block, const uint8_t *scale, int64_t b, struct head *h)
@@ -49,14 +38,14 @@ VEC void iq3_xxs_head(const uint8_t *block, const uint8_t *scale, int64_t b, str
     h->codes = block + 2;
     h->high = block + 66;
     EACH (g, 8)
-        h->scale[g] = d * codebook_scale[h->high[4 * g + 3] >> 4];
+        h->scale[g] = d * ladder_halves[h->high[4 * g + 3] >> 4];
 }
 
-VEC v16 iq3_xxs_values(const uint8_t *codes, v16 scale, v16 signs)
+VEC v16 iq3_xxs_values(const uint8_t *codes, v16 scale, uint32_t signs)
 {
     v16 magnitude = v16_quarters(iquants_grid3[codes[0]], iquants_grid3[codes[1]],
         iquants_grid3[codes[2]], iquants_grid3[codes[3]]);
-    return v16_mul(v16_mul(scale, magnitude), signs);
+    return ladder_signed(v16_mul(scale, magnitude), signs);
 }
 
 VEC void iq3_xxs_load(const struct head *h, int g, v16 out[2])
@@ -64,8 +53,8 @@ VEC void iq3_xxs_load(const struct head *h, int g, v16 out[2])
     const uint8_t *codes = h->codes + 8 * g;
     uint32_t word = load_u32(h->high + 4 * g);
     v16 scale = v16_set(h->scale[g]);
-    out[0] = iq3_xxs_values(codes, scale, codebook_signs(word, 0));
-    out[1] = iq3_xxs_values(codes + 4, scale, codebook_signs(word, 14));
+    out[0] = iq3_xxs_values(codes, scale, word);
+    out[1] = iq3_xxs_values(codes + 4, scale, word >> 14);
 }
 
 VEC void iq4_xs_head(const uint8_t *block, const uint8_t *scale, int64_t b, struct head *h)

@@ -53,4 +53,21 @@ VEC v16 ladder_steps_at(const struct ladder *l, b16 codes, int shift, int mask)
     return v16_sub(v16_mul(l->scale, v16_from_u8(b16_bits(codes, shift, mask))), l->minimum);
 }
 
+/* Magnitudes with the signs that the lowest 14 bits stand for, 7 for each 8 (iquants.c) */
+VEC v16 ladder_signed(v16 x, uint32_t bits)
+{
+    return v16_mul(x, v16_halves(iquants_signs[bits & 127], iquants_signs[bits >> 7 & 127]));
+}
+
+/* 0.5 + s for the scales s */
+static const float ladder_halves[16] = {0.5f, 1.5f, 2.5f, 3.5f, 4.5f, 5.5f, 6.5f, 7.5f, 8.5f, 9.5f,
+    10.5f, 11.5f, 12.5f, 13.5f, 14.5f, 15.5f};
+
+/* scale[g] = d * (0.5 + the highest four bits of word g) for 8 words of 8 bytes */
+VEC void ladder_scales8(float *scale, float d, const uint8_t *words)
+{
+    for (int g = 0; g < 8; g++)
+        scale[g] = d * ladder_halves[words[8 * g + 7] >> 4];
+}
+
 #endif

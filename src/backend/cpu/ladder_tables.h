@@ -53,4 +53,29 @@ VEC v16 ladder_steps_at(const struct ladder *l, b16 codes, int shift, int mask)
     return ladder_at(l, codes, shift);
 }
 
+/* The eighth sign makes their number even. */
+#define LADDER_EIGHT(i) ((i) | (((i) ^ (i) >> 1 ^ (i) >> 2 ^ (i) >> 3 ^ (i) >> 4 ^ (i) >> 5 ^ (i) >> 6) & 1) << 7)
+#define LADDER_4(i)     LADDER_EIGHT(i), LADDER_EIGHT(i + 1), LADDER_EIGHT(i + 2), LADDER_EIGHT(i + 3)
+#define LADDER_16(i)    LADDER_4(i), LADDER_4(i + 4), LADDER_4(i + 8), LADDER_4(i + 12)
+static const uint8_t ladder_signs[128] = {LADDER_16(0), LADDER_16(16), LADDER_16(32), LADDER_16(48),
+    LADDER_16(64), LADDER_16(80), LADDER_16(96), LADDER_16(112)};
+
+VEC v16 ladder_signed(v16 x, uint32_t bits)
+{
+    int negative = ladder_signs[bits & 127] | ladder_signs[bits >> 7 & 127] << 8;
+    return _mm512_mask_xor_ps(x, (__mmask16)negative, x, _mm512_set1_ps(-0.0f));
+}
+
+/* 0.5 + s for the scales s */
+static const float ladder_halves[16] = {0.5f, 1.5f, 2.5f, 3.5f, 4.5f, 5.5f, 6.5f, 7.5f, 8.5f, 9.5f,
+    10.5f, 11.5f, 12.5f, 13.5f, 14.5f, 15.5f};
+
+/* scale[g] = d * (0.5 + the highest four bits of word g) for 8 words of 8 bytes */
+VEC void ladder_scales8(float *scale, float d, const uint8_t *words)
+{
+    __m512i high = _mm512_srli_epi64(_mm512_loadu_si512(words), 60);
+    __m256 half = _mm256_add_ps(_mm512_cvtepu64_ps(high), _mm256_set1_ps(0.5f));
+    _mm256_storeu_ps(scale, _mm256_mul_ps(_mm256_set1_ps(d), half));
+}
+
 #endif
