@@ -212,8 +212,8 @@ VEC void q4_k_load(const struct head *h, int g, v16 out[2])
 {
     struct ladder ladder = ladder_steps(h->scale[g], h->scale[8 + g], 15);
     for (int i = 0; i < 2; i++)
-        out[i] = ladder_steps_at(
-            &ladder, b16_load(h->codes + 32 * (g / 2) + 16 * i), 4 * (g % 2), 15);
+        out[i] =
+            ladder_steps_at(&ladder, b16_load(h->codes + 32 * (g / 2) + 16 * i), 4 * (g % 2), 15);
 }
 
 VEC void q5_k_head(const uint8_t *block, const uint8_t *scale, int64_t b, struct head *h)

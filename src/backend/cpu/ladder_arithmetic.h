@@ -1,5 +1,5 @@
-/* ladder_arithmetic.h: values of codes of up to four bits that share a scale, computed code by code.
- * ladder_tables.h has the same functions by looking values up. Included after a vec_*.h.
+/* ladder_arithmetic.h: values of codes of up to four bits that share a scale, computed code by
+ * code. ladder_tables.h has the same functions by looking values up. Included after a vec_*.h.
  *
  * A ladder holds what its codes have in common; the three kinds of ladder are not to be mixed.
  */

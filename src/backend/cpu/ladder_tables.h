@@ -1,6 +1,6 @@
-/* ladder_tables.h: ladder_arithmetic.h for AVX-512: the sixteen values of a ladder are one register,
- * computed once, and codes choose among them. The permutation reads the lowest four bits of a lane,
- * so nothing has to be cleared; ladders of two-bit codes repeat.
+/* ladder_tables.h: ladder_arithmetic.h for AVX-512: the sixteen values of a ladder are one
+ * register, computed once, and codes choose among them. The permutation reads the lowest four bits
+ * of a lane, so nothing has to be cleared; ladders of two-bit codes repeat.
  */
 #ifndef HADAL_BACKEND_CPU_LADDER_H
 #define HADAL_BACKEND_CPU_LADDER_H
@@ -54,9 +54,10 @@ VEC v16 ladder_steps_at(const struct ladder *l, b16 codes, int shift, int mask)
 }
 
 /* The eighth sign makes their number even. */
-#define LADDER_EIGHT(i) ((i) | (((i) ^ (i) >> 1 ^ (i) >> 2 ^ (i) >> 3 ^ (i) >> 4 ^ (i) >> 5 ^ (i) >> 6) & 1) << 7)
-#define LADDER_4(i)     LADDER_EIGHT(i), LADDER_EIGHT(i + 1), LADDER_EIGHT(i + 2), LADDER_EIGHT(i + 3)
-#define LADDER_16(i)    LADDER_4(i), LADDER_4(i + 4), LADDER_4(i + 8), LADDER_4(i + 12)
+#define LADDER_EIGHT(i)                                                                            \
+    ((i) | (((i) ^ (i) >> 1 ^ (i) >> 2 ^ (i) >> 3 ^ (i) >> 4 ^ (i) >> 5 ^ (i) >> 6) & 1) << 7)
+#define LADDER_4(i)  LADDER_EIGHT(i), LADDER_EIGHT(i + 1), LADDER_EIGHT(i + 2), LADDER_EIGHT(i + 3)
+#define LADDER_16(i) LADDER_4(i), LADDER_4(i + 4), LADDER_4(i + 8), LADDER_4(i + 12)
 static const uint8_t ladder_signs[128] = {LADDER_16(0), LADDER_16(16), LADDER_16(32), LADDER_16(48),
     LADDER_16(64), LADDER_16(80), LADDER_16(96), LADDER_16(112)};
 

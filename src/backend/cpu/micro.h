@@ -2,8 +2,7 @@
  * is portable C around them.
  *
  * Written once, in kernel_*.h, over 16-lane vectors (vec_*.h); each micro_*.c compiles them for one
- * instruction set. All return the reference's bits, except that E4M3 not-a-number codes, which no
- * weight file has, decode to +-480.
+ * instruction set. All return the reference's bits.
  */
 #ifndef HADAL_BACKEND_CPU_MICRO_H
 #define HADAL_BACKEND_CPU_MICRO_H

@@ -246,14 +246,20 @@ VEC v16 v16_from_f16_high(b16 x)
         _mm256_cvtph_ps(_mm_unpacklo_epi8(zero, x)), _mm256_cvtph_ps(_mm_unpackhi_epi8(zero, x))};
 }
 
-/* E4M3 bytes / 256: the same bits with 4 of the 5 exponent bits of f16; not-a-number codes come out
- * as +-1.875 */
+/* E4M3 bytes as high halves -> f16 numbers / 256: the same bits with 4 of the 5 exponent bits. In
+ * front of the largest code, which is not a number, a step carries into the fifth. */
+VEC __m128i vec_e4m3_half(__m128i high)
+{
+    __m128i half = _mm_and_si128(_mm_srai_epi16(high, 1), _mm_set1_epi16((short)0xbfff));
+    __m128i next = _mm_add_epi16(half, _mm_set1_epi16(0x80));
+    return _mm_or_si128(half, _mm_and_si128(next, _mm_set1_epi16(0x4000)));
+}
+
 VEC v16 v16_from_e4m3_256th(b16 x)
 {
-    __m128i zero = _mm_setzero_si128(), keep = _mm_set1_epi16((short)0xbfff);
-    __m128i a = _mm_and_si128(_mm_srai_epi16(_mm_unpacklo_epi8(zero, x), 1), keep);
-    __m128i b = _mm_and_si128(_mm_srai_epi16(_mm_unpackhi_epi8(zero, x), 1), keep);
-    return (v16){_mm256_cvtph_ps(a), _mm256_cvtph_ps(b)};
+    __m128i zero = _mm_setzero_si128();
+    return (v16){_mm256_cvtph_ps(vec_e4m3_half(_mm_unpacklo_epi8(zero, x))),
+        _mm256_cvtph_ps(vec_e4m3_half(_mm_unpackhi_epi8(zero, x)))};
 }
 
 #endif

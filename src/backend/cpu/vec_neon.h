@@ -245,14 +245,16 @@ VEC v16 v16_from_f16_high(b16 x)
         vreinterpretq_u16_u8(vzip1q_u8(zero, x)), vreinterpretq_u16_u8(vzip2q_u8(zero, x)));
 }
 
+/* E4M3 bytes as high halves -> f16 numbers / 256: the same bits with 4 of the 5 exponent bits. In
+ * front of the largest code, which is not a number, a step carries into the fifth. */
 VEC uint16x8_t vec_e4m3_half(uint8x16_t high)
 {
     int16x8_t s = vshrq_n_s16(vreinterpretq_s16_u8(high), 1);
-    return vandq_u16(vreinterpretq_u16_s16(s), vdupq_n_u16(0xbfff));
+    uint16x8_t half = vandq_u16(vreinterpretq_u16_s16(s), vdupq_n_u16(0xbfff));
+    uint16x8_t next = vaddq_u16(half, vdupq_n_u16(0x80));
+    return vorrq_u16(half, vandq_u16(next, vdupq_n_u16(0x4000)));
 }
 
-/* E4M3 bytes / 256: the same bits with 4 of the 5 exponent bits of f16; not-a-number codes come out
- * as +-1.875 */
 VEC v16 v16_from_e4m3_256th(b16 x)
 {
     b16 zero = vdupq_n_u8(0);
