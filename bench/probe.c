@@ -10,7 +10,12 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { N_BYTE = 1 << 28, N_REPEAT = 9, N_LANE = 8, N_SUM = 12, N_STEP = 20000000, MAX_THREAD = 64 };
+#ifdef __AVX512F__
+enum { N_LANE = 16 };
+#else
+enum { N_LANE = 8 };
+#endif
+enum { N_BYTE = 1 << 28, N_REPEAT = 9, N_SUM = 12, N_STEP = 20000000, MAX_THREAD = 64 };
 
 typedef float lanes __attribute__((vector_size(4 * N_LANE)));
 
