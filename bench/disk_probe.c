@@ -73,7 +73,7 @@ int main(int argc, char **argv)
     probe.run_bytes = strtoull(argv[2], NULL, 10) / ALIGN * ALIGN;
     probe.piece_bytes = strtoull(argv[3], NULL, 10) / ALIGN * ALIGN;
     probe.seed = strtoull(argv[6], NULL, 10);
-    probe.area = mmap(NULL, AREA_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    probe.area = mmap(NULL, AREA_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (probe.area == MAP_FAILED || probe.fd < 0 || !probe.run_bytes || !probe.piece_bytes || probe.file_bytes < 2 * probe.run_bytes ||
         n_thread < 1 || n_thread > MAX_THREAD)
         return fprintf(stderr, "disk_probe: cannot do that with %s\n", argv[1]), 1;
