@@ -255,11 +255,18 @@ VEC __m128i vec_e4m3_half(__m128i high)
     return _mm_or_si128(half, _mm_and_si128(next, _mm_set1_epi16(0x4000)));
 }
 
-VEC v16 v16_from_e4m3_256th(b16 x)
+VEC v16 vec_from_e4m3(b16 x)
 {
     __m128i zero = _mm_setzero_si128();
     return (v16){_mm256_cvtph_ps(vec_e4m3_half(_mm_unpacklo_epi8(zero, x))),
         _mm256_cvtph_ps(vec_e4m3_half(_mm_unpackhi_epi8(zero, x)))};
+}
+
+/* 32 E4M3 bytes / 256 */
+VEC void v16_from_e4m3_256th(const uint8_t *p, v16 out[2])
+{
+    out[0] = vec_from_e4m3(b16_load(p));
+    out[1] = vec_from_e4m3(b16_load(p + 16));
 }
 
 #endif

@@ -221,15 +221,16 @@ VEC v16 v16_from_f16_high(b16 x)
     return _mm512_cvtph_ps(_mm256_slli_epi16(_mm256_cvtepu8_epi16(x), 8));
 }
 
-/* E4M3 bytes / 256: the same bits with 4 of the 5 exponent bits of f16. In front of the largest
+/* 32 E4M3 bytes / 256: the same bits with 4 of the 5 exponent bits of f16. In front of the largest
  * code, which is not a number, a step carries into the fifth. */
-VEC v16 v16_from_e4m3_256th(b16 x)
+VEC void v16_from_e4m3_256th(const void *p, v16 out[2])
 {
-    __m256i half = _mm256_and_si256(
-        _mm256_slli_epi16(_mm256_cvtepi8_epi16(x), 7), _mm256_set1_epi16((short)0xbfff));
-    __m256i next = _mm256_add_epi16(half, _mm256_set1_epi16(0x80));
-    return _mm512_cvtph_ps(
-        _mm256_ternarylogic_epi32(half, next, _mm256_set1_epi16(0x4000), 0xf8)); /* a | (b & c) */
+    __m512i wide = _mm512_slli_epi16(_mm512_cvtepi8_epi16(_mm256_loadu_si256(p)), 7);
+    __m512i half = _mm512_and_si512(wide, _mm512_set1_epi16((short)0xbfff));
+    __m512i next = _mm512_add_epi16(half, _mm512_set1_epi16(0x80));
+    half = _mm512_ternarylogic_epi32(half, next, _mm512_set1_epi16(0x4000), 0xf8); /* a | (b & c) */
+    out[0] = _mm512_cvtph_ps(_mm512_castsi512_si256(half));
+    out[1] = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(half, 1));
 }
 
 #endif

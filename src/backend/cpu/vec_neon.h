@@ -255,10 +255,17 @@ VEC uint16x8_t vec_e4m3_half(uint8x16_t high)
     return vorrq_u16(half, vandq_u16(next, vdupq_n_u16(0x4000)));
 }
 
-VEC v16 v16_from_e4m3_256th(b16 x)
+VEC v16 vec_from_e4m3(b16 x)
 {
     b16 zero = vdupq_n_u8(0);
     return vec_widen16(vec_e4m3_half(vzip1q_u8(zero, x)), vec_e4m3_half(vzip2q_u8(zero, x)));
+}
+
+/* 32 E4M3 bytes / 256 */
+VEC void v16_from_e4m3_256th(const uint8_t *p, v16 out[2])
+{
+    out[0] = vec_from_e4m3(b16_load(p));
+    out[1] = vec_from_e4m3(b16_load(p + 16));
 }
 
 /* The part of a v16 that fits a register, for sums that need many of them */

@@ -230,9 +230,16 @@ VEC v16 v16_from_f16_high(b16 x)
     VEC_EACH(v16, f16_to_float((uint16_t)(x.l[i] << 8)));
 }
 
-VEC v16 v16_from_e4m3_256th(b16 x)
+VEC v16 vec_from_e4m3(b16 x)
 {
     VEC_EACH(v16, e4m3_to_float(x.l[i]) * 0x1p-8f);
+}
+
+/* 32 E4M3 bytes / 256 */
+VEC void v16_from_e4m3_256th(const uint8_t *p, v16 out[2])
+{
+    out[0] = vec_from_e4m3(b16_load(p));
+    out[1] = vec_from_e4m3(b16_load(p + 16));
 }
 
 #endif
