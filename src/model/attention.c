@@ -44,10 +44,11 @@ static void run_query(struct forward *f, int layer, const struct tensor *qr, con
     struct tensor flat = tensor_of(DT_F32, q->data, qr->dim[0], (int64_t)c->n_head * c->head_dim, 0, 0);
     RUN(f->be, rms_norm, .y = qr, .x = qr, .w = &w->attn_q_a_norm, .eps = c->norm_eps);
     RUN(f->be, matmul, .y = &flat, .x = qr, .w = &w->attn_q_b);
-    if (c->has_q_head_norm)
-        RUN(f->be, rms_norm, .y = q, .x = q, .eps = c->norm_eps);
     struct tensor cs = scratch_cut(&f->scratch.cs[f->plan->row[layer].rope], qr->dim[0]);
-    RUN(f->be, rope_tail, .x = q, .cs = &cs);
+    if (c->has_q_head_norm)
+        RUN(f->be, norm_rope, .x = q, .cs = &cs, .eps = c->norm_eps);
+    else
+        RUN(f->be, rope_tail, .x = q, .cs = &cs);
 }
 
 /* The window row of every token: one vector that is key and value of all heads. Rows of a draft block stay apart. */
@@ -56,15 +57,11 @@ static void append_window(struct forward *f, int layer)
     const struct layer_weights *w = &f->weights->layer[layer];
     struct scratch *s = &f->scratch;
     struct tensor kv = scratch_cut(&s->kv, s->n), slot = scratch_cut(&s->slot, s->n), pos = scratch_cut(&s->pos, s->n);
-    struct tensor head = tensor_of(DT_F32, kv.data, s->n, 1, f->config->head_dim, 0);
     struct tensor cs = scratch_cut(&s->cs[f->plan->row[layer].rope], s->n);
-    RUN(f->be, rms_norm, .y = &kv, .x = &kv, .w = &w->attn_kv_a_norm, .eps = f->config->norm_eps);
-    RUN(f->be, rope_tail, .x = &head, .cs = &cs);
-    forward_round_kv(f, &kv, f->config->window_rounding);
-    if (f->draft)
-        RUN(f->be, append, .y = &s->block_kv, .x = &kv, .slot = &slot, .at = &f->draft->at);
-    else
-        RUN(f->be, append, .y = &f->kv->layer[layer].ring, .x = &kv, .slot = &slot, .at = &pos);
+    struct op_keep_row args = {.x = &kv, .w = &w->attn_kv_a_norm, .cs = &cs, .slot = &slot, .eps = f->config->norm_eps};
+    args.y = f->draft ? &s->block_kv : &f->kv->layer[layer].ring;
+    args.at = f->draft ? &f->draft->at : &pos;
+    forward_keep_row(f, args, f->config->window_rounding);
 }
 
 static void attend(struct forward *f, int layer, const struct tensor *q, const struct tensor *o)

@@ -7,30 +7,33 @@
 
 #include <math.h>
 
-void forward_round_kv(struct forward *f, const struct tensor *x, enum kv_rounding rounding)
+void forward_keep_row(struct forward *f, struct op_keep_row args, enum kv_rounding rounding)
 {
-    int n_nope = f->config->head_dim - f->config->rope_dim;
-    if (f->skips_kv_rounding)
-        return;
-    switch (rounding) {
-    case KV_ROUND_FP8_HEAD:
-        RUN(f->be, round_fp8, .x = x, .block = 64, .n_col = n_nope);
-        break;
-    case KV_ROUND_FP8_ALL:
-        RUN(f->be, round_fp8, .x = x, .block = 32);
-        break;
-    case KV_ROUND_FP4_E4M3:
-        RUN(f->be, round_fp4_e4m3, .x = x, .block = 16);
-        break;
-    }
+    args.rounding = ROUND_NONE;
+    if (!f->skips_kv_rounding)
+        switch (rounding) {
+        case KV_ROUND_FP8_HEAD:
+            args.rounding = ROUND_FP8;
+            args.block = 64;
+            args.n_col = f->config->head_dim - f->config->rope_dim;
+            break;
+        case KV_ROUND_FP8_ALL:
+            args.rounding = ROUND_FP8;
+            args.block = 32;
+            break;
+        case KV_ROUND_FP4_E4M3:
+            args.rounding = ROUND_FP4_E4M3;
+            args.block = 16;
+            break;
+        }
+    op_run(f->be, OP_keep_row, &args);
 }
 
-void forward_round_index(struct forward *f, const struct tensor *x)
+/* Of index queries and keys. */
+enum { INDEX_BLOCK = 32 };
+static enum op_rounding index_rounding(const struct forward *f)
 {
-    if (f->config->has_index_hadamard)
-        RUN(f->be, hadamard, .x = x);
-    if (!f->skips_kv_rounding)
-        RUN(f->be, round_fp4, .x = x, .block = 32);
+    return f->skips_kv_rounding ? ROUND_NONE : ROUND_FP4;
 }
 
 /* One compressor: its weights, the rings of its open groups, this batch's projections, the width of what it makes. */
@@ -87,74 +90,62 @@ void compress_project(const struct forward *f, int layer, struct projections *to
         project(f, plan, &key, to);
 }
 
-/* out [closing rows, width] = norm(pool of the groups that this batch closes) */
+/* out [closing rows, width] = pool of the groups that this batch closes */
 static void run_pooling(struct forward *f, const struct layer_plan *plan, const struct pooling *p)
 {
     struct scratch *s = &f->scratch;
     const struct closing *g = scratch_closing(s, plan->ratio);
     struct tensor kv = group_of(f, plan, p, p->group_kv), score = group_of(f, plan, p, p->group_score);
     struct tensor slot = scratch_cut(&s->slot, s->n), pos = scratch_cut(&s->pos, s->n), out = scratch_cut(p->out, g->n);
-    if (plan->has_gate) {
-        if (p->ape->n_dim)
-            RUN(f->be, add_by_pos, .x = &score, .table = p->ape, .pos = &pos);
-        RUN(f->be, append, .y = p->ring_kv, .x = &kv, .slot = &slot, .at = &pos);
-        RUN(f->be, append, .y = p->ring_score, .x = &score, .slot = &slot, .at = &pos);
-    }
-    if (!g->n)
+    if (!plan->has_gate)
         return;
+    RUN(f->be, append_group, .kv = &kv, .score = &score, .table = p->ape->n_dim ? p->ape : NULL, .to_kv = p->ring_kv,
+        .to_score = p->ring_score, .slot = &slot, .at = &pos);
     struct tensor close_slot = scratch_cut(&g->slot, g->n), close_pos = scratch_cut(&g->pos, g->n);
-    if (plan->has_gate)
+    if (g->n)
         RUN(f->be, pool, .y = &out, .kv = p->ring_kv, .score = p->ring_score, .slot = &close_slot, .pos = &close_pos,
             .ratio = plan->ratio, .overlap = plan->overlap);
-    RUN(f->be, rms_norm, .y = &out, .x = &out, .w = p->norm, .eps = f->config->norm_eps);
 }
 
-static void rotate(struct forward *f, const struct closing *g, const struct tensor *x)
-{
-    struct tensor head = tensor_of(DT_F32, x->data, g->n, 1, tensor_n_col(x), 0), cs = scratch_cut(&g->cs, g->n);
-    RUN(f->be, rope_tail, .x = &head, .cs = &cs);
-}
-
-static void append_rows(struct forward *f, const struct closing *g, const struct tensor *x, const struct tensor *to)
-{
-    struct tensor slot = scratch_cut(&g->slot, g->n), at = scratch_cut(&g->at, g->n);
-    RUN(f->be, append, .y = to, .x = x, .slot = &slot, .at = &at);
-}
-
+/* latent: normed, unless keys have a pooling of their own. */
 static void make_keys(struct forward *f, int layer, const struct tensor *latent)
 {
     const struct layer_weights *w = &f->weights->layer[layer];
     const struct layer_plan *plan = &f->plan->row[layer];
     const struct closing *g = scratch_closing(&f->scratch, plan->ratio);
-    struct tensor key = scratch_cut(&f->scratch.key, g->n);
+    struct tensor key = scratch_cut(&f->scratch.key, g->n), cs = scratch_cut(&g->cs, g->n);
+    struct tensor slot = scratch_cut(&g->slot, g->n), at = scratch_cut(&g->at, g->n);
     struct pooling p = key_pooling(f, layer);
-    if (f->config->has_index_hadamard) {
+    int has_pooling = f->config->has_index_hadamard;
+    if (has_pooling)
         run_pooling(f, plan, &p);
-    } else if (g->n) {
-        RUN(f->be, matmul, .y = &key, .x = latent, .w = &w->indexer_attn_k);
-        RUN(f->be, rms_norm, .y = &key, .x = &key, .w = &w->indexer_k_norm, .eps = f->config->norm_eps);
-    }
     if (!g->n)
         return;
-    rotate(f, g, &key);
-    forward_round_index(f, &key);
-    append_rows(f, g, &key, &f->kv->layer[layer].keys);
+    if (!has_pooling)
+        RUN(f->be, matmul, .y = &key, .x = latent, .w = &w->indexer_attn_k);
+    RUN(f->be, keep_row, .x = &key, .w = has_pooling ? p.norm : &w->indexer_k_norm, .cs = &cs,
+        .y = &f->kv->layer[layer].keys, .slot = &slot, .at = &at, .has_hadamard = has_pooling,
+        .rounding = index_rounding(f), .block = INDEX_BLOCK, .eps = f->config->norm_eps);
 }
 
 void compress_run(struct forward *f, int layer)
 {
     const struct layer_plan *plan = &f->plan->row[layer];
     const struct closing *g = scratch_closing(&f->scratch, plan->ratio);
-    struct tensor latent = scratch_cut(&f->scratch.latent, g->n);
+    struct tensor latent = scratch_cut(&f->scratch.latent, g->n), cs = scratch_cut(&g->cs, g->n);
+    struct tensor slot = scratch_cut(&g->slot, g->n), at = scratch_cut(&g->at, g->n);
     struct pooling p = latent_pooling(f, layer);
+    int makes_keys = plan->topk_owner >= 0, feeds_keys = makes_keys && !f->config->has_index_hadamard;
     run_pooling(f, plan, &p);
-    if (plan->topk_owner >= 0)
+    if (feeds_keys && g->n)
+        RUN(f->be, rms_norm, .y = &latent, .x = &latent, .w = p.norm, .eps = f->config->norm_eps);
+    if (makes_keys)
         make_keys(f, layer, &latent);
     if (!g->n)
         return;
-    rotate(f, g, &latent);
-    forward_round_kv(f, &latent, f->config->compressed_rounding);
-    append_rows(f, g, &latent, &f->kv->layer[layer].rows);
+    struct op_keep_row args = {.x = &latent, .w = feeds_keys ? NULL : p.norm, .cs = &cs,
+        .y = &f->kv->layer[layer].rows, .slot = &slot, .at = &at, .eps = f->config->norm_eps};
+    forward_keep_row(f, args, f->config->compressed_rounding);
 }
 
 void index_project(const struct forward *f, int layer, struct projections *p)
@@ -175,8 +166,8 @@ void index_run(struct forward *f, int layer, const struct tensor *qr)
     struct tensor visible = scratch_cut(&scratch_closing(s, plan->ratio)->visible, s->n);
     struct tensor rows = scratch_cut(&s->rows, s->n), n_chosen = scratch_cut(&s->n_chosen, s->n), block, n_block;
     RUN(f->be, matmul, .y = &flat, .x = qr, .w = &w->indexer_attn_q_b);
-    RUN(f->be, rope_tail, .x = &q, .cs = &cs);
-    forward_round_index(f, &q);
+    RUN(f->be, rotate_round, .x = &q, .cs = &cs, .has_hadamard = c->has_index_hadamard, .rounding = index_rounding(f),
+        .block = INDEX_BLOCK);
     struct op_index_select args = {.rows = &rows, .n_row = &n_chosen, .q = &q, .w = &weight,
         .keys = &f->kv->layer[plan->kv_owner].keys, .slot = &slot, .visible = &visible,
         .scale = 1 / sqrtf((float)(c->index_head_dim * c->index_n_head)), .block_size = c->candidate_block_size};

@@ -28,8 +28,7 @@ static void append_context(struct forward *f)
     struct scratch *s = &f->scratch;
     struct tensor taps = scratch_cut(&s->taps, s->n), x = scratch_cut(&s->norm, s->n),
                   kv = scratch_cut(&s->kv, s->n);
-    struct tensor head = tensor_of(DT_F32, kv.data, s->n, 1, c->head_dim, 0),
-                  cs = scratch_cut(&s->cs[ROPE_PLAIN], s->n);
+    struct tensor cs = scratch_cut(&s->cs[ROPE_PLAIN], s->n);
     struct tensor slot = scratch_cut(&s->slot, s->n), pos = scratch_cut(&s->pos, s->n);
     RUN(f->be, rope_angles, .cs = &cs, .pos = &pos, .freq = &s->freq[ROPE_PLAIN]);
     RUN(f->be, matmul, .y = &x, .x = &taps, .w = &w->main_proj);
@@ -37,10 +36,14 @@ static void append_context(struct forward *f)
     for (int stage = c->n_layer; stage < c->n_layer + c->n_stage; stage++) {
         const struct layer_weights *l = &f->weights->layer[stage];
         RUN(f->be, matmul, .y = &kv, .x = &x, .w = &l->attn_kv);
-        RUN(f->be, rms_norm, .y = &kv, .x = &kv, .w = &l->attn_kv_a_norm, .eps = c->norm_eps);
-        RUN(f->be, rope_tail, .x = &head, .cs = &cs);
-        forward_round_kv(f, &kv, c->window_rounding);
-        RUN(f->be, append, .y = &f->kv->layer[stage].ring, .x = &kv, .slot = &slot, .at = &pos);
+        struct op_keep_row args = {.x = &kv,
+            .w = &l->attn_kv_a_norm,
+            .cs = &cs,
+            .y = &f->kv->layer[stage].ring,
+            .slot = &slot,
+            .at = &pos,
+            .eps = c->norm_eps};
+        forward_keep_row(f, args, c->window_rounding);
     }
 }
 

@@ -25,12 +25,8 @@ static void route(struct forward *f, int layer, const struct tensor *x, const st
 static void run_shared(struct forward *f, int layer, const struct tensor *x, const struct tensor *y)
 {
     const struct layer_weights *w = &f->weights->layer[layer];
-    struct scratch *s = &f->scratch;
-    struct tensor gate = scratch_cut(&s->gate, s->n), up = scratch_cut(&s->up, s->n);
-    RUN(f->be, matmul, .y = &gate, .x = x, .w = &w->ffn_gate_shexp);
-    RUN(f->be, matmul, .y = &up, .x = x, .w = &w->ffn_up_shexp);
-    RUN(f->be, swiglu, .y = &gate, .gate = &gate, .up = &up, .limit = f->config->swiglu_limit);
-    RUN(f->be, matmul, .y = y, .x = &gate, .w = &w->ffn_down_shexp);
+    RUN(f->be, gated_mlp, .y = y, .x = x, .gate = &w->ffn_gate_shexp, .up = &w->ffn_up_shexp,
+        .down = &w->ffn_down_shexp, .limit = f->config->swiglu_limit);
 }
 
 void experts_run(struct forward *f, int layer, const struct tensor *x)
@@ -52,5 +48,4 @@ void experts_run(struct forward *f, int layer, const struct tensor *x)
         stored_run_experts(f, layer, &routed);
     else
         op_run(f->be, OP_expert_mlp, &routed);
-    RUN(f->be, add, .y = &out, .x = &shared);
 }

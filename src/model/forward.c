@@ -22,19 +22,22 @@ static void open_site(struct forward *f, const struct tensor *fn, const struct t
     struct scratch *s = &f->scratch;
     const struct model_config *c = f->config;
     struct tensor h = cut(f, &s->h), own = cut(f, &s->mix[!s->mix_now]), before = cut(f, &s->mix[s->mix_now]);
-    struct tensor post = cut(f, &s->post), comb = cut(f, &s->comb), x = cut(f, &s->x), y = cut(f, &s->norm);
-    RUN(f->be, mhc_mix, .pre = &own, .post = &post, .comb = &comb, .x = &h, .fn = fn, .scale = scale, .base = base,
+    struct tensor post = cut(f, &s->post), comb = cut(f, &s->comb), y = cut(f, &s->norm);
+    RUN(f->be, mhc_open, .y = &y, .pre = &own, .post = &post, .comb = &comb, .x = &h,
+        .before = c->has_lagged_mix ? &before : NULL, .fn = fn, .scale = scale, .base = base, .norm = norm,
         .n_iter = c->hc_iters, .eps = c->hc_eps, .norm_eps = c->norm_eps);
-    RUN(f->be, mhc_collapse, .y = &x, .pre = c->has_lagged_mix ? &before : &own, .x = &h);
-    RUN(f->be, rms_norm, .y = &y, .x = &x, .w = norm, .eps = c->norm_eps);
     s->mix_now = !s->mix_now;
 }
 
-static void close_site(struct forward *f)
+/* more: a second part of the sub-layer's result, or NULL. */
+static void close_site(struct forward *f, const struct tensor *more)
 {
     struct scratch *s = &f->scratch;
     struct tensor h = cut(f, &s->h), out = cut(f, &s->out), post = cut(f, &s->post), comb = cut(f, &s->comb);
-    RUN(f->be, mhc_merge, .x = &h, .y = &out, .post = &post, .comb = &comb);
+    if (more)
+        RUN(f->be, mhc_merge_sum, .x = &h, .y = &out, .more = more, .post = &post, .comb = &comb);
+    else
+        RUN(f->be, mhc_merge, .x = &h, .y = &out, .post = &post, .comb = &comb);
 }
 
 static void take_tap(struct forward *f, int slot)
@@ -55,13 +58,13 @@ void forward_run_layer(struct forward *f, int layer)
         engram_run(f, layer);
     if (f->config->taps_inputs)
         take_tap(f, plan->tap);
-    struct tensor x = cut(f, &f->scratch.norm);
+    struct tensor x = cut(f, &f->scratch.norm), shared = cut(f, &f->scratch.shared);
     open_site(f, &w->hc_attn_fn, &w->hc_attn_scale, &w->hc_attn_base, &w->attn_norm);
     attention_run(f, layer, &x);
-    close_site(f);
+    close_site(f, NULL);
     open_site(f, &w->hc_ffn_fn, &w->hc_ffn_scale, &w->hc_ffn_base, &w->ffn_norm);
     experts_run(f, layer, &x);
-    close_site(f);
+    close_site(f, &shared);
     if (!f->config->taps_inputs)
         take_tap(f, plan->tap);
 }

@@ -68,15 +68,15 @@ void projections_run(const struct projections *p, struct backend *be, const stru
 void compress_project(const struct forward *f, int layer, struct projections *p);
 void index_project(const struct forward *f, int layer, struct projections *p);
 
-/* Pieces, each in a file of its own. x: normed input [n, hidden]; results go to scratch.out. */
+/* Pieces, each in a file of its own. x: normed input [n, hidden]; results go to scratch.out, that of the shared expert
+ * to scratch.shared. */
 void attention_run(struct forward *f, int layer, const struct tensor *x);
 void compress_run(struct forward *f, int layer);
 void index_run(struct forward *f, int layer, const struct tensor *qr);
 void experts_run(struct forward *f, int layer, const struct tensor *x);
 void engram_run(struct forward *f, int layer);
-/* The trained roundings of cached rows and of index queries and keys (nothing when they are skipped). */
-void forward_round_kv(struct forward *f, const struct tensor *x, enum kv_rounding rounding);
-void forward_round_index(struct forward *f, const struct tensor *x);
+/* keep_row with the trained rounding of cached rows (none when they are skipped); the rest of args is the caller's. */
+void forward_keep_row(struct forward *f, struct op_keep_row args, enum kv_rounding rounding);
 /* Hash rows of a batch into id [n, columns]. v41 spec 9.2 */
 void engram_hash(const struct model_config *c, int table, const struct batch *b, int32_t *id);
 

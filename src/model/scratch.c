@@ -56,8 +56,6 @@ static void place_experts(struct scratch *s, struct layout *l, const struct mode
     int n_used = max_int(c->n_expert_used, c->draft_n_expert_used);
     s->expert_idx = layout_place(l, DT_I32, n, n_used, 0, 0);
     s->expert_weight = layout_place(l, DT_F32, n, n_used, 0, 0);
-    s->gate = layout_place(l, DT_F32, n, c->expert_ff, 0, 0);
-    s->up = layout_place(l, DT_F32, n, c->expert_ff, 0, 0);
     s->shared = layout_place(l, DT_F32, n, c->hidden, 0, 0);
     if (c->n_engram) {
         int64_t column = (int64_t)(c->engram_max_ngram - 1) * c->engram_n_head;

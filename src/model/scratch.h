@@ -33,7 +33,7 @@ struct scratch {
     struct tensor rows, n_chosen;  /* I32 [n, topk], [n] of the latest indexer */
     struct tensor block, n_block;  /* I32 [n, blocks], [n] of the candidate source */
     /* experts */
-    struct tensor router, expert_idx, expert_weight, gate, up, shared;
+    struct tensor router, expert_idx, expert_weight, shared;
     /* n-grams and draft taps */
     struct tensor engram_id[CONFIG_MAX_ENGRAM], engram_rows, engram_kv, taps; /* ids [n, columns], per table */
     /* draft block: rows of all sequences, then one Markov step of each */

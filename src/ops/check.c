@@ -166,6 +166,42 @@ static const char *rule_round_fp4_e4m3(const void *args)
     return check_blocks(a->x, a->block, a->n_col);
 }
 
+/* What ops that rotate, mix and round rows need. */
+static const char *check_chain(const struct tensor *x, const struct tensor *cs, int has_hadamard)
+{
+    int64_t d = tensor_n_col(x);
+    if (2 * cs->dim[1] > d)
+        return "2P <= d";
+    return has_hadamard && (d <= 0 || d & (d - 1)) ? "d a power of two" : NULL;
+}
+
+static const char *check_rounding(const struct tensor *x, int rounding, int block, int n_col)
+{
+    if (rounding < ROUND_NONE || rounding > ROUND_FP4_E4M3)
+        return "a rounding";
+    return rounding == ROUND_NONE ? NULL : check_blocks(x, block, n_col);
+}
+
+static const char *rule_norm_rope(const void *args)
+{
+    const struct op_norm_rope *a = args;
+    return check_chain(a->x, a->cs, 0);
+}
+
+static const char *rule_rotate_round(const void *args)
+{
+    const struct op_rotate_round *a = args;
+    const char *expected = check_chain(a->x, a->cs, a->has_hadamard);
+    return expected ? expected : check_rounding(a->x, a->rounding, a->block, a->n_col);
+}
+
+static const char *rule_keep_row(const void *args)
+{
+    const struct op_keep_row *a = args;
+    const char *expected = check_chain(a->x, a->cs, a->has_hadamard);
+    return expected ? expected : check_rounding(a->x, a->rounding, a->block, a->n_col);
+}
+
 static const char *rule_pool(const void *args)
 {
     const struct op_pool *a = args;
@@ -219,6 +255,13 @@ static const char *rule_mhc_mix(const void *args)
     return is_joined(a->x) && a->base->dim[0] == (2 + s) * s ? NULL : "M = (2+S) S, contiguous x";
 }
 
+static const char *rule_mhc_open(const void *args)
+{
+    const struct op_mhc_open *a = args;
+    int64_t s = a->x->dim[1];
+    return is_joined(a->x) && a->base->dim[0] == (2 + s) * s ? NULL : "M = (2+S) S, contiguous x";
+}
+
 static const char *rule_mhc_head(const void *args)
 {
     const struct op_mhc_head *a = args;
@@ -237,6 +280,9 @@ static const char *(*const rules[N_OP])(const void *args) = {
     [OP_round_fp8] = rule_round_fp8,
     [OP_round_fp4] = rule_round_fp4,
     [OP_round_fp4_e4m3] = rule_round_fp4_e4m3,
+    [OP_norm_rope] = rule_norm_rope,
+    [OP_rotate_round] = rule_rotate_round,
+    [OP_keep_row] = rule_keep_row,
     [OP_pool] = rule_pool,
     [OP_topk] = rule_topk,
     [OP_candidate_blocks] = rule_candidate_blocks,
@@ -245,6 +291,7 @@ static const char *(*const rules[N_OP])(const void *args) = {
     [OP_router] = rule_router,
     [OP_mhc_mix] = rule_mhc_mix,
     [OP_mhc_head] = rule_mhc_head,
+    [OP_mhc_open] = rule_mhc_open,
     [OP_engram_gate] = rule_engram_gate,
 };
 

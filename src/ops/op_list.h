@@ -41,7 +41,9 @@
     X(router) X(router_by_token) X(expert_mlp)                                                     \
     X(mhc_mix) X(mhc_head) X(mhc_collapse) X(mhc_merge) X(engram_gate) X(stream_mean) X(argmax)
 /* Defined by base ops in fused.c; a backend may have its own. */
-#define OP_LIST_FUSED(X) X(index_select) X(matmul_each)
+#define OP_LIST_FUSED(X)                                                                           \
+    X(index_select) X(matmul_each) X(gated_mlp) X(norm_rope) X(rotate_round) X(keep_row)           \
+    X(append_group) X(mhc_open) X(mhc_merge_sum)
 #define OP_LIST(X) OP_LIST_BASE(X) OP_LIST_FUSED(X)
 
 /* y[r,:] = w[id[r],:]                        0 <= id < v */
@@ -99,6 +101,21 @@
 #define OP_FIELDS_round_fp4(op, T, F, I) T(op, IO, F32, x, "* d") I(op, block, "") I(op, n_col, "")
 #define OP_FIELDS_round_fp4_e4m3(op, T, F, I) T(op, IO, F32, x, "* d") I(op, block, "") I(op, n_col, "")
 
+/* rms_norm of every head, then rope_tail. Fused. */
+#define OP_FIELDS_norm_rope(op, T, F, I)                                                           \
+    T(op, IO, F32, x, "n h d") T(op, OPT, WEIGHT, w, "d") T(op, IN, F32, cs, "n P 2") F(op, eps)
+
+/* rope_tail, hadamard if has_hadamard, then the rounding (enum op_rounding). Fused. */
+#define OP_FIELDS_rotate_round(op, T, F, I)                                                        \
+    T(op, IO, F32, x, "n h d") T(op, IN, F32, cs, "n P 2") I(op, has_hadamard, "")                 \
+    I(op, rounding, "") I(op, block, "") I(op, n_col, "")
+
+/* A row on its way into a cache: rms_norm if w is given, rotate_round as a single head, append to y. Fused. */
+#define OP_FIELDS_keep_row(op, T, F, I)                                                            \
+    T(op, IO, F32, x, "n d") T(op, OPT, WEIGHT, w, "d") T(op, IN, F32, cs, "n P 2")                \
+    T(op, IO, CACHE, y, "S c d") T(op, IN, I32, slot, "n") T(op, IN, I32, at, "n")                 \
+    I(op, has_hadamard, "") I(op, rounding, "") I(op, block, "") I(op, n_col, "") F(op, eps)
+
 /* y = silu(min(gate, limit)) * clamp(up, -limit, limit)          y may be gate or up (v4 spec 6.4) */
 #define OP_FIELDS_swiglu(op, T, F, I)                                                              \
     T(op, OUT, F32, y, "* f") T(op, IN, F32, gate, "* f") T(op, IN, F32, up, "* f") F(op, limit)
@@ -111,6 +128,12 @@
 /* x[r,:] += table[pos[r] mod v, :]           (v4 spec 4.2, ape) */
 #define OP_FIELDS_add_by_pos(op, T, F, I)                                                          \
     T(op, IO, F32, x, "n w") T(op, IN, WEIGHT, table, "v w") T(op, IN, I32, pos, "n")
+
+/* add_by_pos of table to score if it is given, append of kv to to_kv and of score to to_score. Fused. */
+#define OP_FIELDS_append_group(op, T, F, I)                                                        \
+    T(op, IN, F32, kv, "n w") T(op, IO, F32, score, "n w") T(op, OPT, WEIGHT, table, "v w")        \
+    T(op, IO, CACHE, to_kv, "S c w") T(op, IO, CACHE, to_score, "S c w")                           \
+    T(op, IN, I32, slot, "n") T(op, IN, I32, at, "n")
 
 /* Closes one compressed row for each of the m rows; pos[r] is the group's last token, so tokens pos-ratio+1 .. pos.
  * For each channel c: y[r,c] = sum_j softmax_j(score_j[c]) kv_j[c], j over the group's tokens, oldest first;
@@ -180,6 +203,11 @@
     T(op, IN, F32, weight, "n k") T(op, IN, WEIGHT, gate, "E f D") T(op, IN, WEIGHT, up, "E f D")  \
     T(op, IN, WEIGHT, down, "E D f") F(op, limit)
 
+/* y = down swiglu(gate x, up x): matmul, matmul, swiglu, matmul. Fused. (v4 spec 6.4, the shared expert) */
+#define OP_FIELDS_gated_mlp(op, T, F, I)                                                           \
+    T(op, OUT, F32, y, "n D") T(op, IN, F32, x, "n D") T(op, IN, WEIGHT, gate, "f D")              \
+    T(op, IN, WEIGHT, up, "f D") T(op, IN, WEIGHT, down, "D f") F(op, limit)
+
 /* m = fn flat(x) / sqrt(mean(flat(x)^2) + norm_eps), lane sums;  pre = sigmoid(m scale0 + base) + eps;  post = 2
  * sigmoid(m scale1 + base);  comb = Sinkhorn(m scale2 + base), n_iter column passes.  M = (2+S)S, in the order pre, post,
  * comb row-major. (v4 spec 2.2, v41 spec 5) */
@@ -200,6 +228,18 @@
 /* x[r,j,:] = post[r,j] y[r,:] + sum_i comb[r,i,j] x[r,i,:], i ascending, fused */
 #define OP_FIELDS_mhc_merge(op, T, F, I)                                                           \
     T(op, IO, F32, x, "n S D") T(op, IN, F32, y, "n D") T(op, IN, F32, post, "n S") T(op, IN, F32, comb, "n S S")
+
+/* mhc_mix, mhc_collapse by `before` or, without it, by the pre just made, rms_norm of that with weight norm. Fused. */
+#define OP_FIELDS_mhc_open(op, T, F, I)                                                            \
+    T(op, OUT, F32, y, "n D") T(op, OUT, F32, pre, "n S") T(op, OUT, F32, post, "n S")             \
+    T(op, OUT, F32, comb, "n S S") T(op, IN, F32, x, "n S D") T(op, OPT, F32, before, "n S")       \
+    T(op, IN, WEIGHT, fn, "M SD") T(op, IN, WEIGHT, scale, "3") T(op, IN, WEIGHT, base, "M")       \
+    T(op, IN, WEIGHT, norm, "D") I(op, n_iter, "") F(op, eps) F(op, norm_eps)
+
+/* y += more, then mhc_merge of y. Fused. */
+#define OP_FIELDS_mhc_merge_sum(op, T, F, I)                                                       \
+    T(op, IO, F32, x, "n S D") T(op, IO, F32, y, "n D") T(op, IN, F32, more, "n D")                \
+    T(op, IN, F32, post, "n S") T(op, IN, F32, comb, "n S S")
 
 /* x[r,s,:] += gate_s value, gate_s = sigmoid(copysign(sqrt(max(|dot|, 1e-6)), dot)), dot = sum_d (x key) (q k) /
  * (rms(x_s) rms(key_s) sqrt(D)), lane sums; key_s = kv[r, s D ..], value = kv[r, S D ..]; K = (S+1) D

@@ -46,6 +46,9 @@ const struct op_info *op_info(enum op op);
 /* Tensor field f of an argument struct; NULL when it is not given. */
 const struct tensor *op_tensor(const void *args, const struct op_field *f);
 
+/* Argument `rounding` of ops that end with one; NONE: block and n_col mean nothing. */
+enum op_rounding { ROUND_NONE, ROUND_FP8, ROUND_FP4, ROUND_FP4_E4M3 };
+
 /* The part of a call that concerns batch rows [first, first + n): tensors whose shape begins with
  * n, m or * are cut. The cut call is made of what is in *cut and valid as long as that is. */
 enum { OP_MAX_FIELD = 16, OP_MAX_ARGS = 256 };

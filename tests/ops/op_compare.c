@@ -14,8 +14,8 @@ static const struct {
     double bound;
 } inexact_backends[] = {{"cuda", 2e-5}, {"metal", 2e-5}};
 static const enum op inexact_ops[] = {
-    OP_matmul, OP_matmul_grouped, OP_matmul_each, OP_expert_mlp, OP_index_score, OP_index_select,
-    OP_attend};
+    OP_matmul, OP_matmul_grouped, OP_matmul_each, OP_gated_mlp, OP_expert_mlp, OP_index_score, OP_index_select,
+    OP_attend, OP_mhc_mix, OP_mhc_head, OP_mhc_open};
 
 static double bound_of(const char *backend, enum op op)
 {

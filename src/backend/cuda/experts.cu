@@ -8,6 +8,7 @@
 
 extern "C" {
 #include "base/fmath.h"
+#include "ops/fused.h"
 }
 
 /* weight * silu(min(gate, limit)) * clamp(up, -limit, limit) */
@@ -24,6 +25,8 @@ static __device__ inline int expert_of(
     const struct tensor &idx, int64_t i, int64_t n_expert, struct cuda_fault *fault)
 {
     int64_t k = idx.dim[1];
+    if (!idx.data)
+        return 0; /* there is one */
     int e = cuda_ints(idx, i / k)[i % k];
     return cuda_refuse(fault, CUDA_EXPERT, e, n_expert) ? 0 : e;
 }
@@ -55,14 +58,14 @@ static __global__ void __launch_bounds__(32 * FEW_WARPS) inner_kernel(const few_
     int64_t row = expert * j.gate.n_out + out;
     few_rows gate = {j.gate, row, cuda_row(j.x, pair / k), 0, 1};
     few_rows up = {j.up, row, gate.x, 0, 1};
-    float *up_partial = m.partial + j.n_slice * FEW_OUT * FEW_ROWS;
+    float *up_partial = m.partial + j.n_slice * FEW_OUT;
     for (int s = threadIdx.x / 32; s < j.n_slice; s += blockDim.x / 32) {
         few_stage<T>(few_buffer<T>(m, 0), gate, s);
         few_stage<T>(few_buffer<T>(m, 1), up, s);
         few_split(m.x, gate, s);
         copy_wait<0>();
         __syncwarp();
-        int at = s * FEW_OUT * FEW_ROWS;
+        int at = s * FEW_OUT;
         few_product<T>(m.partial + at, gate, few_buffer<T>(m, 0), m.x, s, m.grid);
         few_product<T>(up_partial + at, up, few_buffer<T>(m, 1), m.x, s, m.grid);
         __syncwarp();
@@ -70,10 +73,10 @@ static __global__ void __launch_bounds__(32 * FEW_WARPS) inner_kernel(const few_
     __syncthreads();
     if (threadIdx.x >= FEW_OUT)
         return;
-    float weight = cuda_row(j.weight, pair / k)[pair % k];
+    float weight = j.weight.data ? cuda_row(j.weight, pair / k)[pair % k] : 1;
     j.inner[pair * j.gate.n_out + out + threadIdx.x] =
-        inner_value(few_total(m.partial, j.n_slice, threadIdx.x, 0),
-            few_total(up_partial, j.n_slice, threadIdx.x, 0), j.limit, weight);
+        inner_value(few_total(m.partial, j.n_slice, 1, threadIdx.x),
+            few_total(up_partial, j.n_slice, 1, threadIdx.x), j.limit, weight);
 }
 
 /* Item i of a row: slice i % n_slice of its choice i / n_slice. */
@@ -107,7 +110,7 @@ static __global__ void __launch_bounds__(32 * FEW_WARPS) down_kernel(const few_e
             copy_close();
         copy_wait<1>();
         __syncwarp();
-        few_product<T>(m.partial + item * FEW_OUT * FEW_ROWS, now, few_buffer<T>(m, buffer), m.x,
+        few_product<T>(m.partial + item * FEW_OUT, now, few_buffer<T>(m, buffer), m.x,
             item % j.n_slice, m.grid);
         __syncwarp();
         now = then;
@@ -117,7 +120,7 @@ static __global__ void __launch_bounds__(32 * FEW_WARPS) down_kernel(const few_e
         return;
     float sum = 0;
     for (int c = 0; c < n_choice; c++)
-        sum += few_total(m.partial + c * j.n_slice * FEW_OUT * FEW_ROWS, j.n_slice, threadIdx.x, 0);
+        sum += few_total(m.partial + c * j.n_slice * FEW_OUT, j.n_slice, 1, threadIdx.x);
     cuda_row(j.y, blockIdx.y)[out + threadIdx.x] = sum;
 }
 
@@ -147,6 +150,18 @@ template <enum dtype T> static void run_down(struct backend *be, const few_exper
         CUDA_RUN(T);                                                                               \
         break;
 
+static void run_inner_of(struct backend *be, enum dtype type, few_experts j, int64_t n_pair)
+{
+    j.n_slice = cuda_slices(j.gate.n_in);
+#define CUDA_RUN(T) run_inner<T>(be, j, n_pair)
+    switch (type) {
+        CUDA_FORMATS(CUDA_BY_FORMAT)
+    default:
+        break;
+    }
+#undef CUDA_RUN
+}
+
 static void run_few(struct backend *be, const struct op_expert_mlp *a)
 {
     int64_t n = a->x->dim[0], n_pair = n * a->idx->dim[1], f = a->gate->dim[1];
@@ -158,14 +173,7 @@ static void run_few(struct backend *be, const struct op_expert_mlp *a)
     j.fault = cuda_fault_of(be);
     if (!j.inner)
         return;
-    j.n_slice = cuda_slices(a->gate->dim[2]);
-#define CUDA_RUN(T) run_inner<T>(be, j, n_pair)
-    switch (a->gate->type) {
-        CUDA_FORMATS(CUDA_BY_FORMAT)
-    default:
-        break;
-    }
-#undef CUDA_RUN
+    run_inner_of(be, a->gate->type, j, n_pair);
     j.n_slice = cuda_slices(f);
 #define CUDA_RUN(T) run_down<T>(be, j, n)
     switch (a->down->type) {
@@ -312,4 +320,33 @@ void cuda_expert_mlp(struct backend *be, const void *args)
         run_few(be, a);
     else
         run_many(be, a);
+}
+
+void cuda_gated_mlp(struct backend *be, const void *args)
+{
+    const struct op_gated_mlp *a = (const struct op_gated_mlp *)args;
+    int64_t n = a->x->dim[0], f = a->gate->dim[0];
+    if (!n || n > CUDA_FEW_ROWS || a->gate->type != a->up->type || !cuda_has_slices(a->gate) ||
+        !cuda_has_slices(a->up)) {
+        fused_gated_mlp(be, args);
+        return;
+    }
+    few_experts j = {};
+    j.gate = weight_rows_of(a->gate);
+    j.up = weight_rows_of(a->up);
+    j.x = *a->x;
+    j.idx.dim[1] = 1;
+    j.n_expert = 1;
+    j.limit = a->limit;
+    j.grid = (const uint32_t *)cuda_of(be)->grid2.data;
+    j.inner = (float *)backend_scratch(be, (size_t)(n * f) * sizeof *j.inner);
+    if (!j.inner)
+        return;
+    run_inner_of(be, a->gate->type, j, n);
+    struct tensor inner = tensor_of(DT_F32, j.inner, n, f, 0, 0);
+    op_matmul down = {};
+    down.y = a->y;
+    down.x = &inner;
+    down.w = a->down;
+    cuda_matmul(be, &down);
 }

@@ -2,13 +2,15 @@
  *
  * A slice is 256 values of a weight row, its bytes in shared memory as in the file, at any
  * alignment that the format's blocks allow. Values are split into what halves hold exactly (codes,
- * codebook entries) and a factor per 16 or 32 values that is applied to the sums in float, so no
- * weight is rounded:
+ * codebook entries, their products with small integer scales) and a factor that is applied to the
+ * sums in float, so no weight is rounded:
  *
- *   value = factor(b, step) * half - minimum(b, step)
+ *   value = factor(group) * half                            HAS_GROUP_FACTORS
+ *   value = factor(slice) * half - least(slice) * minimum   a minimum per 16 values, a half too
  *
- * Group b (0..7) is 32 values, two steps of 16. Thread t of four holds values 4t .. 4t + 3 of a step
- * (mma.cuh). Layouts: tensor/kquants.c, iquants.c, fp4.c, fp8.c, q8_0.c.
+ * A slice is eight groups of 32 values, two steps of the matrix instruction each. Thread t of four
+ * has values 8t .. 8t + 3 in the first step and the next four in the second (IS_WIDE), or 4t ..
+ * 4t + 3 of either half of the group. Layouts: tensor/kquants.c, iquants.c, fp4.c, fp8.c, q8_0.c.
  */
 #ifndef HADAL_BACKEND_CUDA_FORMATS_CUH
 #define HADAL_BACKEND_CUDA_FORMATS_CUH
@@ -85,140 +87,166 @@ static __device__ inline uint32_t e4m3_pair(uint32_t x)
     return (x & 0x00800080u) << 8 | (x & 0x007f007fu) << 7 | is_nan * 0xf8u;
 }
 
+/* A thread's eight values of a group, as halves: two steps of two pairs; and their factor. */
+struct group_values {
+    uint32_t half[4];
+    float factor;
+};
+
 template <enum dtype T> struct format;
 
-/* Formats with one factor per 32 values or more share this. */
+/* What many formats have: a factor per group, no minimum, no codebook, no scales beside, nothing to
+ * know about the slice. */
 struct format_of_32 {
-    enum { FACTORS_16 = 0, HAS_MINIMUM = 0, HAS_GRID = 0, SCALE_ROWS = 0 };
-    static __device__ float minimum(const weight_slice &, int, int)
+    enum { HAS_GROUP_FACTORS = 1, IS_WIDE = 1, HAS_MINIMUM = 0, HAS_GRID = 0, SCALE_ROWS = 0 };
+    struct head {
+        float factor, least;
+    };
+    static __device__ head open(const weight_slice &)
     {
-        return 0;
+        return {1, 0};
+    }
+    static __device__ void minimum(const weight_slice &, int, uint32_t[2])
+    {
     }
 };
+static __device__ inline void multiply_halves(uint32_t half[], int n, int factor)
+{
+    half2 f = __half2half2(__int2half_rn(factor));
+    for (int i = 0; i < n; i++)
+        half[i] = half2_bits(__hmul2(bits_half2(half[i]), f));
+}
 
 template <> struct format<DT_Q8_0> : format_of_32 {
     enum { SLICE_BYTES = 8 * 34 };
-    static __device__ void halves(const weight_slice &s, int b, int step, int t, uint32_t out[2])
+    static __device__ void group(group_values &v, const weight_slice &s, head, int b, int t)
     {
-        uint32_t u = shared_u32_even(s.bytes + 34 * b + 2 + 16 * step + 4 * t);
-        bytes_to_halves(u ^ 0x80808080u, 1024 + 128, out);
-    }
-    static __device__ float factor(const weight_slice &s, int b, int)
-    {
-        return half_at(s.bytes + 34 * b);
+        const uint8_t *block = s.bytes + 34 * b, *p = block + 2 + 8 * t;
+        bytes_to_halves(shared_u32_even(p) ^ 0x80808080u, 1024 + 128, v.half);
+        bytes_to_halves(shared_u32_even(p + 4) ^ 0x80808080u, 1024 + 128, v.half + 2);
+        v.factor = half_at(block);
     }
 };
 
 template <> struct format<DT_F16> : format_of_32 {
-    enum { SLICE_BYTES = 2 * SLICE };
-    static __device__ void halves(const weight_slice &s, int b, int step, int t, uint32_t out[2])
+    enum { SLICE_BYTES = 2 * SLICE, HAS_GROUP_FACTORS = 0 };
+    static __device__ void group(group_values &v, const weight_slice &s, head, int b, int t)
     {
-        const uint8_t *p = s.bytes + 64 * b + 32 * step + 8 * t;
-        out[0] = shared_u32_even(p);
-        out[1] = shared_u32_even(p + 4);
-    }
-    static __device__ float factor(const weight_slice &, int, int)
-    {
-        return 1;
-    }
+        uint4 u = *(const uint4 *)(s.bytes + 64 * b + 16 * t);
+        v.half[0] = u.x, v.half[1] = u.y, v.half[2] = u.z, v.half[3] = u.w;
+            }
 };
 
 template <> struct format<DT_MXFP4> : format_of_32 {
-    enum { SLICE_BYTES = 8 * 17 };
-    static __device__ void halves(const weight_slice &s, int b, int step, int t, uint32_t out[2])
+    enum { SLICE_BYTES = 8 * 17, IS_WIDE = 0 };
+    static __device__ void group(group_values &v, const weight_slice &s, head, int b, int t)
     {
-        e2m1_to_halves(shared_u32_any(s.bytes + 17 * b + 1 + 4 * t) >> 4 * step, out);
-    }
-    static __device__ float factor(const weight_slice &s, int b, int)
-    {
-        return e8m0_at(s.bytes + 17 * b) * 0x1p14f;
+        uint32_t u = shared_u32_any(s.bytes + 17 * b + 1 + 4 * t);
+        e2m1_to_halves(u, v.half);
+        e2m1_to_halves(u >> 4, v.half + 2);
+        v.factor = e8m0_at(s.bytes + 17 * b) * 0x1p14f;
     }
 };
 
 template <> struct format<DT_FP4_ROW> : format_of_32 {
     enum { SLICE_BYTES = 8 * 16, SCALE_ROWS = 1, SCALE_COLS = 32 };
-    static __device__ void halves(const weight_slice &s, int b, int step, int t, uint32_t out[2])
+    static __device__ void group(group_values &v, const weight_slice &s, head, int b, int t)
     {
-        uint32_t x = shared_u16(s.bytes + 16 * b + 8 * step + 2 * t);
-        out[0] = e2m1_pair((x & 15) | (x & 0xf0) << 12);
-        out[1] = e2m1_pair((x >> 8 & 15) | (x & 0xf000) << 4);
-    }
-    static __device__ float factor(const weight_slice &s, int b, int)
-    {
-        return e8m0_at(s.scales + b) * 0x1p14f;
+        uint32_t u = *(const uint32_t *)(s.bytes + 16 * b + 4 * t);
+        for (int i = 0; i < 4; i++) {
+            uint32_t x = u >> 8 * i;
+            v.half[i] = e2m1_pair((x & 15) | (x & 0xf0) << 12);
+        }
+        v.factor = e8m0_at(s.scales + b) * 0x1p14f;
     }
 };
 
 template <int TILE> struct format_fp8 : format_of_32 {
     enum { SLICE_BYTES = SLICE, SCALE_ROWS = TILE, SCALE_COLS = TILE };
-    static __device__ void halves(const weight_slice &s, int b, int step, int t, uint32_t out[2])
+    static __device__ void group(group_values &v, const weight_slice &s, head, int b, int t)
     {
-        uint32_t u = *(const uint32_t *)(s.bytes + 32 * b + 16 * step + 4 * t);
-        out[0] = e4m3_pair(__byte_perm(u, 0, 0x4140));
-        out[1] = e4m3_pair(__byte_perm(u, 0, 0x4342));
-    }
-    static __device__ float factor(const weight_slice &s, int b, int)
-    {
-        return e8m0_at(s.scales + 32 * b / TILE) * 0x1p8f;
+        uint2 u = *(const uint2 *)(s.bytes + 32 * b + 8 * t);
+        v.half[0] = e4m3_pair(__byte_perm(u.x, 0, 0x4140));
+        v.half[1] = e4m3_pair(__byte_perm(u.x, 0, 0x4342));
+        v.half[2] = e4m3_pair(__byte_perm(u.y, 0, 0x4140));
+        v.half[3] = e4m3_pair(__byte_perm(u.y, 0, 0x4342));
+        v.factor = e8m0_at(s.scales + 32 * b / TILE) * 0x1p8f;
     }
 };
 template <> struct format<DT_FP8_TILE32> : format_fp8<32> {};
 template <> struct format<DT_FP8_TILE128> : format_fp8<128> {};
 
-template <> struct format<DT_Q2_K> {
-    enum { SLICE_BYTES = 84, FACTORS_16 = 1, HAS_MINIMUM = 1, HAS_GRID = 0, SCALE_ROWS = 0 };
-    static __device__ void halves(const weight_slice &s, int b, int step, int t, uint32_t out[2])
+/* Blocks that are a slice: | scales and minima, four bits each, per 16 values | codes | d | dmin | */
+template <> struct format<DT_Q2_K> : format_of_32 {
+    enum { SLICE_BYTES = 84, HAS_GROUP_FACTORS = 0, IS_WIDE = 0, HAS_MINIMUM = 1 };
+    static __device__ head open(const weight_slice &s)
     {
-        uint32_t u = shared_u32_even(s.bytes + 16 + 32 * (b / 4) + 16 * step + 4 * t);
-        bytes_to_halves(u >> 2 * (b % 4) & 0x03030303u, 1024, out);
+        return {half_at(s.bytes + 80), half_at(s.bytes + 82)};
     }
-    static __device__ float factor(const weight_slice &s, int b, int step)
+    static __device__ void group(group_values &v, const weight_slice &s, head, int b, int t)
     {
-        return half_at(s.bytes + 80) * (float)(s.bytes[2 * b + step] & 15);
+        const uint8_t *q = s.bytes + 16 + 32 * (b / 4) + 4 * t;
+        uint32_t scales = shared_u16(s.bytes + 2 * b);
+        for (int step = 0; step < 2; step++) {
+            uint32_t u = *(const uint32_t *)(q + 16 * step);
+            bytes_to_halves(u >> 2 * (b % 4) & 0x03030303u, 1024, v.half + 2 * step);
+            multiply_halves(v.half + 2 * step, 2, scales >> 8 * step & 15);
+        }
     }
-    static __device__ float minimum(const weight_slice &s, int b, int step)
+    /* Those of 16-value blocks 4t .. 4t + 3. */
+    static __device__ void minimum(const weight_slice &s, int t, uint32_t out[2])
     {
-        return half_at(s.bytes + 82) * (float)(s.bytes[2 * b + step] >> 4);
+        uint32_t u = *(const uint32_t *)(s.bytes + 4 * t);
+        bytes_to_halves(u >> 4 & 0x0f0f0f0fu, 1024, out);
     }
 };
 
-template <> struct format<DT_Q4_K> {
-    enum { SLICE_BYTES = 144, FACTORS_16 = 0, HAS_MINIMUM = 1, HAS_GRID = 0, SCALE_ROWS = 0 };
-    static __device__ void halves(const weight_slice &s, int b, int step, int t, uint32_t out[2])
+template <> struct format<DT_Q4_K> : format_of_32 {
+    enum { SLICE_BYTES = 144, HAS_GROUP_FACTORS = 0, HAS_MINIMUM = 1 };
+    static __device__ head open(const weight_slice &s)
     {
-        uint32_t u = *(const uint32_t *)(s.bytes + 16 + 32 * (b / 2) + 16 * step + 4 * t);
-        bytes_to_halves(u >> 4 * (b & 1) & 0x0f0f0f0fu, 1024, out);
+        return {half_at(s.bytes), half_at(s.bytes + 2)};
     }
-    static __device__ float factor(const weight_slice &s, int b, int)
+    static __device__ int least(const uint8_t *p, int b)
     {
-        const uint8_t *p = s.bytes + 4;
-        int scale = b < 4 ? p[b] & 63 : (p[b + 4] & 15) | (p[b - 4] >> 6) << 4;
-        return half_at(s.bytes) * (float)scale;
+        return b < 4 ? p[b + 4] & 63 : p[b + 4] >> 4 | (p[b] >> 6) << 4;
     }
-    static __device__ float minimum(const weight_slice &s, int b, int)
+    static __device__ void group(group_values &v, const weight_slice &s, head, int b, int t)
     {
+        uint2 u = *(const uint2 *)(s.bytes + 16 + 32 * (b / 2) + 8 * t);
+        bytes_to_halves(u.x >> 4 * (b & 1) & 0x0f0f0f0fu, 1024, v.half);
+        bytes_to_halves(u.y >> 4 * (b & 1) & 0x0f0f0f0fu, 1024, v.half + 2);
         const uint8_t *p = s.bytes + 4;
-        int least = b < 4 ? p[b + 4] & 63 : p[b + 4] >> 4 | (p[b] >> 6) << 4;
-        return half_at(s.bytes + 2) * (float)least;
+        multiply_halves(v.half, 4, b < 4 ? p[b] & 63 : (p[b + 4] & 15) | (p[b - 4] >> 6) << 4);
+    }
+    /* One per 32 values stands for two of 16. */
+    static __device__ void minimum(const weight_slice &s, int t, uint32_t out[2])
+    {
+        for (int i = 0; i < 2; i++)
+            out[i] = half2_bits(__half2half2(__int2half_rn(least(s.bytes + 4, 2 * t + i))));
     }
 };
 
 template <> struct format<DT_IQ2_XXS> : format_of_32 {
-    enum { SLICE_BYTES = 66, HAS_GRID = 1 };
-    static __device__ void halves(const weight_slice &s, int b, int step, int t, uint32_t out[2])
+    enum { SLICE_BYTES = 66, HAS_GROUP_FACTORS = 0, HAS_GRID = 1 };
+    /* d (0.5 + s) 0.25 = d / 8 (2 s + 1), and (2 s + 1) times a magnitude is below 2048 */
+    static __device__ head open(const weight_slice &s)
+    {
+        return {half_at(s.bytes) * 0.125f, 0};
+    }
+    /* The eighth sign makes their number even. Bit 2i of the signs goes to bit 15 of pair i, bit
+     * 2i + 1 to bit 31. */
+    static __device__ void group(group_values &v, const weight_slice &s, head, int b, int t)
     {
         const uint8_t *group = s.bytes + 2 + 8 * b;
-        int l = 2 * step + (t >> 1);
-        uint32_t seven = shared_u32_even(group + 4) >> 7 * l & 127;
-        uint32_t sign = (seven | (uint32_t)(__popc(seven) & 1) << 7) >> 4 * (t & 1);
-        bytes_to_halves(s.grid[2 * group[l] + (t & 1)], 1024, out);
-        out[0] ^= (sign & 1) << 15 | (sign & 2) << 30;
-        out[1] ^= (sign & 4) << 13 | (sign & 8) << 28;
-    }
-    static __device__ float factor(const weight_slice &s, int b, int)
-    {
-        uint32_t word = shared_u32_even(s.bytes + 2 + 8 * b + 4);
-        return half_at(s.bytes) * (0.5f + (float)(word >> 28)) * 0.25f;
+        uint32_t word = shared_u32_even(group + 4), sign = word >> 7 * t & 127;
+        sign |= __popc(sign) << 7;
+        uint2 grid = *(const uint2 *)(s.grid + 2 * group[t]);
+        bytes_to_halves(grid.x, 1024, v.half);
+        bytes_to_halves(grid.y, 1024, v.half + 2);
+        multiply_halves(v.half, 4, (int)(word >> 28) * 2 + 1);
+        for (int i = 0; i < 4; i++)
+            v.half[i] ^= (sign >> 2 * i) * 0x40008000u & 0x80008000u;
     }
 };
 

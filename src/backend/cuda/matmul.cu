@@ -56,7 +56,7 @@ template <enum dtype T> static __device__ inline void few_block(const few_job &j
     __syncthreads();
     for (int i = threadIdx.x; i < FEW_OUT * j.n; i += blockDim.x)
         cuda_row(j.y, i / FEW_OUT)[out + i % FEW_OUT] =
-            few_total(m.partial, j.n_slice, i % FEW_OUT, i / FEW_OUT);
+            few_total(m.partial, j.n_slice, j.n, i % FEW_OUT * j.n + i / FEW_OUT);
 }
 
 template <enum dtype T>
@@ -106,7 +106,7 @@ int cuda_split_new(struct backend *be, split_rows *s, int64_t n_row, int64_t n_i
     s->hi = (half *)backend_scratch(be, n * SLICE * sizeof *s->hi);
     s->lo = (half *)backend_scratch(be, n * SLICE * sizeof *s->lo);
     s->scale = (float *)backend_scratch(be, n * sizeof *s->scale);
-    s->sum = (float *)backend_scratch(be, n * 16 * sizeof *s->sum);
+    s->sum = (half *)backend_scratch(be, n * 32 * sizeof *s->sum);
     return s->hi && s->lo && s->scale && s->sum;
 }
 

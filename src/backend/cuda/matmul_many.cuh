@@ -5,7 +5,7 @@
  * instructions and a decoded weight eight. Two blocks share a multiprocessor: one computes while
  * the other's copies are under way.
  *
- *   | codebook | 128 staged weight rows | 64 split rows: hi, lo | sums | scales |
+ *   | codebook | 128 staged weight rows | 64 split rows: hi, lo | their sums | their scales |
  */
 #ifndef HADAL_BACKEND_CUDA_MATMUL_MANY_CUH
 #define HADAL_BACKEND_CUDA_MATMUL_MANY_CUH
@@ -23,8 +23,8 @@ enum {
 
 /* Activation rows as split_many leaves them, n_slice slices each. */
 struct split_rows {
-    half *hi, *lo;
-    float *scale, *sum; /* [row][n_slice], [row][n_slice][16] */
+    half *hi, *lo, *sum; /* [row][n_slice][SLICE] twice, [row][n_slice][32] as in x_slice */
+    float *scale;        /* [row][n_slice] */
     int n_slice;
 };
 
@@ -34,8 +34,7 @@ static __device__ inline void split_write(
 {
     *(uint4 *)(to.hi + at * SLICE + 8 * lane) = make_uint4(s.hi[0], s.hi[1], s.hi[2], s.hi[3]);
     *(uint4 *)(to.lo + at * SLICE + 8 * lane) = make_uint4(s.lo[0], s.lo[1], s.lo[2], s.lo[3]);
-    if (lane % 2 == 0)
-        to.sum[at * 16 + lane / 2] = s.sum;
+    split_sum(to.sum + at * 32, s.sum);
     if (lane == 0)
         to.scale[at] = s.scale;
 }
@@ -65,14 +64,14 @@ struct many_job {
 template <enum dtype T> constexpr size_t many_shared()
 {
     return (format<T>::HAS_GRID ? 2048 : 0) + MANY_OUT * (size_t)stage_pitch<T>() +
-           MANY_ROWS * (2 * MANY_X_PITCH + 16 * sizeof(float) + sizeof(float));
+           MANY_ROWS * (2 * MANY_X_PITCH + 32 * sizeof(half) + sizeof(float));
 }
 
 struct many_memory {
     uint32_t *grid;
     char *stage;
-    half *x;
-    float *sum, *scale;
+    half *x, *sum;
+    float *scale;
 };
 template <enum dtype T> static __device__ inline many_memory many_carve()
 {
@@ -81,8 +80,8 @@ template <enum dtype T> static __device__ inline many_memory many_carve()
     m.grid = (uint32_t *)memory;
     m.stage = memory + (format<T>::HAS_GRID ? 2048 : 0);
     m.x = (half *)(m.stage + MANY_OUT * stage_pitch<T>());
-    m.sum = (float *)((char *)m.x + MANY_ROWS * 2 * MANY_X_PITCH);
-    m.scale = m.sum + MANY_ROWS * 16;
+    m.sum = m.x + MANY_ROWS * MANY_X_PITCH;
+    m.scale = (float *)(m.sum + MANY_ROWS * 32);
     return m;
 }
 
@@ -137,7 +136,7 @@ static __device__ inline void many_copy(
     for (int i = threadIdx.x; i < MANY_ROWS * 4; i += MANY_THREADS) {
         int row = i / 4, part = i % 4, valid = row < b.n_row ? row : 0;
         int64_t at = many_x_row(j, b, valid) * j.x.n_slice + slice;
-        copy_16(m.sum + 16 * row + 4 * part, j.x.sum + 16 * at + 4 * part);
+        copy_16(m.sum + 32 * row + 8 * part, j.x.sum + 32 * at + 8 * part);
         if (part == 0)
             m.scale[row] = j.x.scale[at];
     }
@@ -147,7 +146,7 @@ static __device__ inline void many_copy(
 /* One group of 32 values for the warp's 32 x 32 outputs. */
 template <enum dtype T>
 static __device__ inline void many_group(float acc[2][4][4], const many_memory &m,
-    const weight_slice row[2][2], const int column, int b, int t)
+    const open_slice<T> row[2][2], const int column, int b, int t)
 {
     weight_group w[2];
     for (int i = 0; i < 2; i++)
@@ -156,10 +155,9 @@ static __device__ inline void many_group(float acc[2][4][4], const many_memory &
         x_group x;
         int g = threadIdx.x % 32 / 4, at = column + 8 * k;
         const half *hi = m.x + (at + g) * MANY_X_PITCH;
-        x_group_load(x, hi, hi + SLICE, b, t);
-        const float *sum = m.sum + (at + 2 * t) * 16;
+        x_group_load<T>(x, hi, hi + SLICE, b, t);
         for (int i = 0; i < 2; i++)
-            group_product<T>(acc[i][k], w[i], x, b, sum, sum + 16);
+            group_product<T>(acc[i][k], w[i], x);
     }
 }
 
@@ -179,17 +177,20 @@ static __global__ void __launch_bounds__(MANY_THREADS, 2) many_kernel(const many
         many_copy<T>(m, j, b, s);
         copy_wait<0>();
         __syncthreads();
-        weight_slice row[2][2];
+        open_slice<T> row[2][2];
         for (int i = 0; i < 4; i++) {
             int at = out + 16 * (i / 2) + 8 * (i % 2) + g;
             at = at < b.n_out ? at : b.n_out - 1;
-            row[i / 2][i % 2] = staged_row<T>(
-                m.stage, j.w, b.weight_row + b.first_out + at, at, s, m.grid);
+            row[i / 2][i % 2] = open_row<T>(staged_row<T>(
+                m.stage, j.w, b.weight_row + b.first_out + at, at, s, m.grid));
         }
         float acc[2][4][4] = {};
         int left = (j.w.n_in - s * SLICE) / 32;
         for (int k = 0; k < SLICE_GROUPS && k < left; k++)
             many_group<T>(acc, m, row, column, k, t);
+        for (int i = 0; i < 8; i++)
+            slice_finish<T>(acc[i / 4][i % 4], row[i / 4][0], row[i / 4][1],
+                m.sum + (column + 8 * (i % 4) + g) * 32, t);
         for (int i = 0; i < 32; i++)
             total[i / 16][i / 4 % 4][i % 4] +=
                 acc[i / 16][i / 4 % 4][i % 4] * m.scale[column + 8 * (i / 4 % 4) + 2 * t + i % 2];

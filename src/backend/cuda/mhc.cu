@@ -7,6 +7,10 @@
 #include "backend/cuda/rows.cuh"
 #include "backend/cuda/values.cuh"
 
+extern "C" {
+#include "ops/fused.h"
+}
+
 static int refuses_streams(struct backend *be, const char *op, int64_t n_stream)
 {
     if (n_stream <= MHC_MAX_STREAM)
@@ -137,10 +141,173 @@ void cuda_mhc_collapse(struct backend *be, const void *args)
         ROW_THREADS, 0}, *a->y, *a->pre, *a->x);
 }
 
-/* MAX: at least the number of streams; the streams of a column stay in registers. */
+/* ---- mhc_open: with four streams, the control vectors and one kernel ---- */
+
+enum { OPEN_THREADS = 1024, OPEN_EACH = 4, OPEN_STREAMS = 4, OPEN_MOST = 8192 };
+
+struct open {
+    struct split split;
+    struct tensor y, x, before, norm; /* before.data NULL: the pre of split */
+    uint32_t n_col, n_stage;          /* n_stage: floats of a stage for n_col */
+    float norm_eps;
+};
+
+/* Sum of four entries of the matrix that 16 neighbouring lanes hold. */
+static __device__ inline float line_of_lanes(float value, int first, int step)
+{
+    float c[4];
+#pragma unroll
+    for (int j = 0; j < 4; j++)
+        c[j] = __shfl_sync(0xffffffffu, value, first + j * step, 16);
+    return 0.0f + c[0] + c[1] + c[2] + c[3];
+}
+
+/* As sinkhorn, for the logit of lane % 16; a whole warp. */
+static __device__ float sinkhorn_in_warp(float value, int n_iter, float eps)
+{
+    int at = (int)threadIdx.x % 16, row = at & ~3, col = at & 3;
+    float largest = __shfl_sync(0xffffffffu, value, row, 16);
+#pragma unroll
+    for (int k = 1; k < 4; k++) {
+        float other = __shfl_sync(0xffffffffu, value, row + k, 16);
+        largest = other > largest ? other : largest;
+    }
+    value = fmath_exp(value - largest);
+    value = value / line_of_lanes(value, row, 1) + eps;
+    value /= line_of_lanes(value, col, 4) + eps;
+    for (int pass = 1; pass < n_iter; pass++) {
+        value /= line_of_lanes(value, row, 1) + eps;
+        value /= line_of_lanes(value, col, 4) + eps;
+    }
+    return value;
+}
+
+/* One warp. Weights are there before the results of the kernel before. */
+static __device__ void open_split(const struct split &a)
+{
+    int t = (int)threadIdx.x, at = t % 16, j = t % 8; /* j: of pre, then of post */
+    int64_t r = blockIdx.x;
+    float scale = value_at(a.scale, 0, 2), base = value_at(a.base, 0, 8 + at);
+    float scale_j = value_at(a.scale, 0, j / 4), base_j = value_at(a.base, 0, j);
+    cuda_wait();
+    const float *m = a.m + r * 24;
+    float gate = fmath_sigmoid(fmaf(m[j], scale_j, base_j));
+    float comb = sinkhorn_in_warp(fmaf(m[8 + at], scale, base), a.n_iter, a.eps);
+    if (t < 4)
+        cuda_row(a.pre, r)[t] = gate + a.eps;
+    else if (t < 8)
+        cuda_row(a.post, r)[t - 4] = 2.0f * gate;
+    if (t < 16)
+        cuda_row(a.comb, r * 4 + t / 4)[t % 4] = comb;
+}
+
+struct open_columns {
+    float x[OPEN_EACH][OPEN_STREAMS];
+};
+
+static __device__ inline void open_fetch(
+    const struct open &a, uint32_t first, struct open_columns &c)
+{
+#pragma unroll
+    for (uint32_t j = 0; j < OPEN_STREAMS; j++) {
+        const float *x = cuda_row(a.x, (int64_t)blockIdx.x * OPEN_STREAMS + j);
+#pragma unroll
+        for (uint32_t e = 0; e < OPEN_EACH; e++) {
+            uint32_t i = first + threadIdx.x + e * OPEN_THREADS;
+            c.x[e][j] = i < a.n_col ? x[i] : 0.0f;
+        }
+    }
+}
+
+/* The collapsed row into the stage. */
+static __device__ inline void open_collapse(const struct open &a, float *stage)
+{
+    int lane = (int)threadIdx.x % 4;
+    float scale = value_at(a.split.scale, 0, 0), base = value_at(a.split.base, 0, lane);
+    struct open_columns c;
+    cuda_wait();
+    open_fetch(a, 0, c);
+    float own, pre[OPEN_STREAMS];
+    if (a.before.data)
+        own = cuda_row(a.before, blockIdx.x)[lane];
+    else
+        own = fmath_sigmoid(fmaf(a.split.m[(int64_t)blockIdx.x * 24 + lane], scale, base)) +
+              a.split.eps;
+#pragma unroll
+    for (int j = 0; j < OPEN_STREAMS; j++)
+        pre[j] = __shfl_sync(0xffffffffu, own, j, 4);
+    for (uint32_t first = 0;;) {
+#pragma unroll
+        for (uint32_t e = 0; e < OPEN_EACH; e++) {
+            uint32_t i = first + threadIdx.x + e * OPEN_THREADS;
+            float sum = 0;
+#pragma unroll
+            for (int j = 0; j < OPEN_STREAMS; j++)
+                sum = fmaf(pre[j], c.x[e][j], sum);
+            if (i < a.n_col)
+                stage[stage_place(i)] = sum;
+        }
+        first += OPEN_EACH * OPEN_THREADS;
+        if (first >= a.n_col)
+            return;
+        open_fetch(a, first, c);
+    }
+}
+
+/* Block (r, 0) makes row r of y, block (r, 1) the split, which takes about as long. */
+static __global__ void __launch_bounds__(OPEN_THREADS) open_kernel(struct open a)
+{
+    extern __shared__ float4 memory[];
+    float *stage = (float *)memory, *weight = stage + a.n_stage;
+    if (blockIdx.y) {
+        if (threadIdx.x < 32)
+            open_split(a.split);
+        return;
+    }
+    struct value_range range = {0, a.n_col, threadIdx.x, OPEN_THREADS};
+    value_each(value_row_of(a.norm, 0), range, [&](uint32_t i, float w) { weight[i] = w; });
+    open_collapse(a, stage);
+    __syncthreads();
+    float factor = stage_factor(stage, a.n_col, a.norm_eps), *y = cuda_row(a.y, blockIdx.x);
+    for (uint32_t i = threadIdx.x; i < a.n_col; i += OPEN_THREADS) {
+        float normal = stage[stage_place(i)] * factor;
+        y[i] = normal * weight[i];
+    }
+}
+
+void cuda_mhc_open(struct backend *be, const void *args)
+{
+    const struct op_mhc_open *a = (const struct op_mhc_open *)args;
+    int64_t n_col = a->x->dim[2];
+    if (a->x->dim[1] != OPEN_STREAMS || a->n_iter < 1 || n_col < 1 || n_col > OPEN_MOST) {
+        fused_mhc_open(be, args);
+        return;
+    }
+    const float *m = mhc_control(be, a->x, a->fn, a->norm_eps);
+    if (!m)
+        return;
+    struct open open = {};
+    open.split = {*a->pre, *a->post, *a->comb, cuda_weight(be, a->scale), cuda_weight(be, a->base),
+        m, a->eps, a->n_iter};
+    open.y = *a->y;
+    open.x = *a->x;
+    if (a->before)
+        open.before = *a->before;
+    open.norm = cuda_weight(be, a->norm);
+    open.n_col = (uint32_t)n_col;
+    open.n_stage = (uint32_t)(stage_bytes(n_col) / sizeof(float));
+    open.norm_eps = a->norm_eps;
+    cuda_launch(be, "mhc_open", open_kernel, {dim3((unsigned)a->x->dim[0], 2), OPEN_THREADS,
+        2 * stage_bytes(n_col)}, open);
+}
+
+/* ---- Writing back ---- */
+
+/* MAX: at least the number of streams; the streams of a column stay in registers. more.data NULL:
+ * nothing is added to y. */
 template <int MAX>
-static __global__ void merge_kernel(
-    struct tensor x, struct tensor y, struct tensor post, struct tensor comb)
+static __global__ void merge_kernel(struct tensor x, struct tensor y, struct tensor more,
+    struct tensor post, struct tensor comb)
 {
     cuda_wait();
     __shared__ float factor[MAX][MAX], of_y[MAX];
@@ -154,6 +321,10 @@ static __global__ void merge_kernel(
     if (i >= x.dim[2])
         return;
     float before[MAX], added = cuda_row(y, r)[i];
+    if (more.data) {
+        added += cuda_row(more, r)[i];
+        cuda_row(y, r)[i] = added;
+    }
 #pragma unroll
     for (int j = 0; j < MAX; j++)
         before[j] = j < s ? cuda_row(x, r * s + j)[i] : 0;
@@ -166,10 +337,21 @@ static __global__ void merge_kernel(
     }
 }
 
-void cuda_mhc_merge(struct backend *be, const void *args)
+static void launch_merge(struct backend *be, const struct op_mhc_merge *a, struct tensor more)
 {
-    const struct op_mhc_merge *a = (const struct op_mhc_merge *)args;
     int64_t s = a->x->dim[1];
     if (!refuses_streams(be, "mhc_merge", s))
-        cuda_launch(be, "mhc_merge", s <= 4 ? merge_kernel<4> : merge_kernel<MHC_MAX_STREAM>, {row_grid(a->x->dim[0], a->x->dim[2]), ROW_THREADS, 0}, *a->x, *a->y, *a->post, *a->comb);
+        cuda_launch(be, "mhc_merge", s <= 4 ? merge_kernel<4> : merge_kernel<MHC_MAX_STREAM>, {row_grid(a->x->dim[0], a->x->dim[2]), ROW_THREADS, 0}, *a->x, *a->y, more, *a->post, *a->comb);
+}
+
+void cuda_mhc_merge(struct backend *be, const void *args)
+{
+    launch_merge(be, (const struct op_mhc_merge *)args, {});
+}
+
+void cuda_mhc_merge_sum(struct backend *be, const void *args)
+{
+    const struct op_mhc_merge_sum *a = (const struct op_mhc_merge_sum *)args;
+    struct op_mhc_merge merge = {a->x, a->y, a->post, a->comb};
+    launch_merge(be, &merge, *a->more);
 }

@@ -63,11 +63,7 @@ static __global__ void append_kernel(struct tensor y, struct tensor x, struct te
     if (cuda_refuse(fault, CUDA_APPEND_SLOT, to, y.dim[0]) ||
         cuda_refuse(fault, CUDA_APPEND_POSITION, position, INT32_MAX) || i >= x.dim[1])
         return;
-    float *row = cuda_row(y, to * y.dim[1] + position % y.dim[1]), value = cuda_row(x, r)[i];
-    if (y.type == DT_F32)
-        row[i] = value;
-    else
-        ((uint16_t *)row)[i] = float_to_bf16(value);
+    cache_put(y, to * y.dim[1] + position % y.dim[1], i, cuda_row(x, r)[i]);
 }
 
 void cuda_append(struct backend *be, const void *args)
@@ -93,6 +89,40 @@ void cuda_add_by_pos(struct backend *be, const void *args)
     const struct op_add_by_pos *a = (const struct op_add_by_pos *)args;
     cuda_launch(be, "add_by_pos", add_by_pos_kernel, {row_grid(a->x->dim[0], a->x->dim[1]),
         ROW_THREADS, 0}, *a->x, cuda_weight(be, a->table), *a->pos, cuda_fault_of(be));
+}
+
+struct group {
+    struct tensor kv, score, table, to_kv, to_score, slot, at; /* table.data NULL: none */
+    struct cuda_fault *fault;
+};
+
+static __global__ void group_kernel(struct group a)
+{
+    cuda_wait();
+    int64_t r = blockIdx.x, i = row_column(), n_col = a.kv.dim[1];
+    int32_t to = cuda_ints(a.slot, 0)[r], at = cuda_ints(a.at, 0)[r];
+    if (cuda_refuse(a.fault, CUDA_APPEND_SLOT, to, a.to_kv.dim[0]) ||
+        cuda_refuse(a.fault, CUDA_APPEND_POSITION, at, INT32_MAX) || i >= n_col)
+        return;
+    float kv = cuda_row(a.kv, r)[i], score = cuda_row(a.score, r)[i];
+    if (a.table.data) {
+        score += value_at(a.table, at % a.table.dim[0], i);
+        cuda_row(a.score, r)[i] = score;
+    }
+    int64_t row = to * a.to_kv.dim[1] + at % a.to_kv.dim[1];
+    cache_put(a.to_kv, row, i, kv);
+    cache_put(a.to_score, row, i, score);
+}
+
+void cuda_append_group(struct backend *be, const void *args)
+{
+    const struct op_append_group *a = (const struct op_append_group *)args;
+    struct group g = {*a->kv, *a->score, {}, *a->to_kv, *a->to_score, *a->slot, *a->at,
+        cuda_fault_of(be)};
+    if (a->table)
+        g.table = cuda_weight(be, a->table);
+    cuda_launch(be, "append_group", group_kernel, {row_grid(a->kv->dim[0], a->kv->dim[1]),
+        ROW_THREADS, 0}, g);
 }
 
 static __global__ void stream_mean_kernel(struct tensor y, struct tensor x)

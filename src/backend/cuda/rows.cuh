@@ -18,6 +18,16 @@ static __device__ inline int64_t row_column(void)
     return (int64_t)blockIdx.y * ROW_THREADS + threadIdx.x;
 }
 
+/* Value i of a cache's flat row. */
+static __device__ inline void cache_put(const struct tensor &cache, int64_t row, int64_t i, float x)
+{
+    float *to = cuda_row(cache, row);
+    if (cache.type == DT_F32)
+        to[i] = x;
+    else
+        ((uint16_t *)to)[i] = float_to_bf16(x);
+}
+
 /* ---- Lane sums over rows in shared memory ----
  *
  * A stage holds a lane's next four values side by side:
@@ -51,6 +61,20 @@ static __device__ inline float stage_walk(
     for (i += lane; i < n; i += 16)
         sum = fmaf(a[stage_place(i)], b[stage_place(i)], sum);
     return sum;
+}
+
+/* 1 / sqrt(mean of squares + eps) of n staged values; for every thread of the block, which has met
+ * since the stage was written. */
+static __device__ inline float stage_factor(const float *stage, uint32_t n, float eps)
+{
+    __shared__ float factor;
+    if (threadIdx.x < 32) {
+        float mean = cuda_fold(stage_walk(stage, stage, n, threadIdx.x % 16, 0)) / (float)n;
+        if (threadIdx.x == 0)
+            factor = 1.0f / sqrtf(mean + eps);
+    }
+    __syncthreads();
+    return factor;
 }
 
 /* ---- Choices ---- */

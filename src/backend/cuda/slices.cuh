@@ -4,9 +4,10 @@
  *
  *   - activations of a slice are scaled by a power of two and split into two halves, x = hi + lo,
  *     which together keep 22 bits;
- *   - of 32 values (16 where a format has a factor per 16), c = hi and then lo products by matrix
- *     instructions, steps ascending; acc = fma(factor, c, acc), then the minimum's part, groups
- *     ascending from +0;
+ *   - products are added by matrix instructions. Formats with a factor per group: c = hi and then lo
+ *     products of 32 values, steps ascending; acc = fma(factor, c, acc), groups ascending from +0.
+ *     Others: acc takes all of the slice in that order, is multiplied by its factor, and the minima
+ *     times the sums of 16 values each, hi and lo, are subtracted;
  *   - y = sum of acc times the slice's power of two, slices ascending from +0.
  */
 #ifndef HADAL_BACKEND_CUDA_SLICES_CUH
@@ -17,20 +18,21 @@
 
 /* ---- Activations ---- */
 
-/* hi, lo, sums, scale of one row's slice, and what makes rows fall into different banks. */
+/* hi, lo, sums (hi, lo), scale of one row's slice, and what makes rows fall into different banks. */
 enum { X_BYTES = 2 * SLICE * 2 + 16 * 4 + 32 };
 
 /* One row's slice in memory of the block. */
 struct x_slice {
     half *hi, *lo;
-    float *sum;   /* [16] of scaled values, per 16 */
+    half *sum;    /* [16] hi, [16] lo: of 16 scaled values each, SUM_SCALE times too small */
     float *scale; /* values = scale * (hi + lo) */
 };
+constexpr float SUM_SCALE = 32;
 static __device__ inline x_slice x_slice_at(char *memory)
 {
     half *hi = (half *)memory;
-    float *sum = (float *)(hi + 2 * SLICE);
-    return (x_slice){hi, hi + SLICE, sum, sum + 16};
+    half *sum = hi + 2 * SLICE;
+    return (x_slice){hi, hi + SLICE, sum, (float *)(sum + 32)};
 }
 
 /* Eight values of a lane, split; *scale is what they were divided by, *sum of its 16 values. */
@@ -64,6 +66,17 @@ static __device__ inline split_values split_slice(const float v[8])
     out.sum += other;
     return out;
 }
+/* A lane's sum, which its neighbour has too. */
+static __device__ inline void split_sum(half *to, float sum)
+{
+    int lane = threadIdx.x & 31;
+    half hi = __float2half_rn(sum / SUM_SCALE);
+    half lo = __float2half_rn(sum / SUM_SCALE - __half2float(hi));
+    if (lane % 2 == 0)
+        to[lane / 2] = hi;
+    else
+        to[16 + lane / 2] = lo;
+}
 
 /* Values [first + 8 lane, + 8) of a row of n; 0 behind its end. */
 static __device__ inline void load_values(const float *x, int64_t first, int64_t n, float v[8])
@@ -90,8 +103,7 @@ static __device__ inline void x_slice_make(const x_slice &to, const float *x, in
     split_values s = split_slice(v);
     *(uint4 *)(to.hi + 8 * lane) = make_uint4(s.hi[0], s.hi[1], s.hi[2], s.hi[3]);
     *(uint4 *)(to.lo + 8 * lane) = make_uint4(s.lo[0], s.lo[1], s.lo[2], s.lo[3]);
-    if (lane % 2 == 0)
-        to.sum[lane / 2] = s.sum;
+    split_sum(to.sum, s.sum);
     if (lane == 0)
         *to.scale = s.scale;
 }
@@ -153,79 +165,89 @@ static __device__ inline weight_slice staged_row(const char *stage, const weight
 
 /* ---- Products ---- */
 
-/* Rows g, g + 8 of a group of 32 values, as operands. */
+/* Rows g, g + 8 of a group of 32 values, as operands, [step]; and their factors. */
 struct weight_group {
     uint32_t a[2][4];
-    float factor[2][2], minimum[2][2]; /* [step][row]; step 0 alone when factors are per 32 */
+    float factor[2];
 };
-template <enum dtype T>
-static __device__ inline void group_load(
-    weight_group &w, const weight_slice &row0, const weight_slice &row1, int b, int t)
+
+/* A row's staged slice and what holds for all of it. */
+template <enum dtype T> struct open_slice {
+    weight_slice slice;
+    format_of_32::head head;
+};
+template <enum dtype T> static __device__ inline open_slice<T> open_row(const weight_slice &s)
 {
-    for (int step = 0; step < 2; step++) {
-        uint32_t u[2], v[2];
-        format<T>::halves(row0, b, step, t, u);
-        format<T>::halves(row1, b, step, t, v);
-        w.a[step][0] = u[0], w.a[step][1] = v[0], w.a[step][2] = u[1], w.a[step][3] = v[1];
-        if (step && !format<T>::FACTORS_16)
-            continue;
-        w.factor[step][0] = format<T>::factor(row0, b, step);
-        w.factor[step][1] = format<T>::factor(row1, b, step);
-        if (format<T>::HAS_MINIMUM) {
-            w.minimum[step][0] = format<T>::minimum(row0, b, step);
-            w.minimum[step][1] = format<T>::minimum(row1, b, step);
-        }
-    }
+    return {s, format<T>::open(s)};
 }
 
-/* acc += factor c - minimum sum, for the thread's rows and columns. */
 template <enum dtype T>
-static __device__ inline void add_scaled(
-    float acc[4], const float c[4], const weight_group &w, int step, float sum0, float sum1)
+static __device__ inline void group_load(
+    weight_group &w, const open_slice<T> &row0, const open_slice<T> &row1, int b, int t)
 {
-    for (int i = 0; i < 4; i++)
-        acc[i] = fmaf(w.factor[step][i / 2], c[i], acc[i]);
-    if (format<T>::HAS_MINIMUM)
-        for (int i = 0; i < 4; i++)
-            acc[i] = fmaf(-w.minimum[step][i / 2], i % 2 ? sum1 : sum0, acc[i]);
+    group_values u, v;
+    format<T>::group(u, row0.slice, row0.head, b, t);
+    format<T>::group(v, row1.slice, row1.head, b, t);
+    for (int step = 0; step < 2; step++) {
+        w.a[step][0] = u.half[2 * step], w.a[step][1] = v.half[2 * step];
+        w.a[step][2] = u.half[2 * step + 1], w.a[step][3] = v.half[2 * step + 1];
+    }
+    w.factor[0] = u.factor, w.factor[1] = v.factor;
 }
 
 /* Columns' operands of a group: [step] of hi and of lo. */
-struct x_group {
+struct __align__(16) x_group {
     uint32_t hi[2][2], lo[2][2];
 };
+template <enum dtype T>
 static __device__ inline void x_group_load(x_group &x, const half *hi, const half *lo, int b, int t)
 {
-    for (int step = 0; step < 2; step++) {
-        int at = 32 * b + 16 * step + 4 * t;
-        *(uint2 *)x.hi[step] = *(const uint2 *)(hi + at);
-        *(uint2 *)x.lo[step] = *(const uint2 *)(lo + at);
+    if constexpr (format<T>::IS_WIDE) {
+        *(uint4 *)x.hi[0] = *(const uint4 *)(hi + 32 * b + 8 * t);
+        *(uint4 *)x.lo[0] = *(const uint4 *)(lo + 32 * b + 8 * t);
+    } else {
+        for (int step = 0; step < 2; step++) {
+            int at = 32 * b + 16 * step + 4 * t;
+            *(uint2 *)x.hi[step] = *(const uint2 *)(hi + at);
+            *(uint2 *)x.lo[step] = *(const uint2 *)(lo + at);
+        }
     }
 }
 
-/* A 16 x 8 tile: acc += group b. sum0, sum1: the thread's two columns' sums [16]. */
+/* A 16 x 8 tile: acc += group. */
 template <enum dtype T>
-static __device__ inline void group_product(float acc[4], const weight_group &w, const x_group &x,
-    int b, const float *sum0, const float *sum1)
+static __device__ inline void group_product(float acc[4], const weight_group &w, const x_group &x)
 {
-    float c[4] = {0, 0, 0, 0};
-    if (format<T>::FACTORS_16) {
-        for (int step = 0; step < 2; step++) {
-            float part[4] = {0, 0, 0, 0};
-            mma_f16(part, w.a[step], x.hi[step]);
-            mma_f16(part, w.a[step], x.lo[step]);
-            add_scaled<T>(acc, part, w, step, sum0[2 * b + step], sum1[2 * b + step]);
-        }
+    float c[4] = {0, 0, 0, 0}, *to = format<T>::HAS_GROUP_FACTORS ? c : acc;
+    mma_f16(to, w.a[0], x.hi[0]);
+    mma_f16(to, w.a[1], x.hi[1]);
+    mma_f16(to, w.a[0], x.lo[0]);
+    mma_f16(to, w.a[1], x.lo[1]);
+    if constexpr (format<T>::HAS_GROUP_FACTORS)
+        for (int i = 0; i < 4; i++)
+            acc[i] = fmaf(w.factor[i / 2], c[i], acc[i]);
+}
+
+/* What a slice's factors and minima make of the sums. sum: column g's. */
+template <enum dtype T>
+static __device__ inline void slice_finish(float acc[4], const open_slice<T> &row0,
+    const open_slice<T> &row1, const half *sum, int t)
+{
+    if constexpr (format<T>::HAS_GROUP_FACTORS)
         return;
+    float c[4] = {0, 0, 0, 0};
+    if constexpr (format<T>::HAS_MINIMUM) {
+        uint32_t u[2], v[2];
+        format<T>::minimum(row0.slice, t, u);
+        format<T>::minimum(row1.slice, t, v);
+        uint32_t a[4] = {u[0], v[0], u[1], v[1]};
+        mma_f16(c, a, (const uint32_t *)(sum + 4 * t));
+        mma_f16(c, a, (const uint32_t *)(sum + 16 + 4 * t));
     }
-    mma_f16(c, w.a[0], x.hi[0]);
-    mma_f16(c, w.a[1], x.hi[1]);
-    mma_f16(c, w.a[0], x.lo[0]);
-    mma_f16(c, w.a[1], x.lo[1]);
-    if (format<T>::HAS_MINIMUM)
-        add_scaled<T>(acc, c, w, 0, sum0[2 * b] + sum0[2 * b + 1], sum1[2 * b] + sum1[2 * b + 1]);
-    else
-        add_scaled<T>(acc, c, w, 0, 0, 0);
+    for (int i = 0; i < 4; i++) {
+        const format_of_32::head &h = i / 2 ? row1.head : row0.head;
+        acc[i] = fmaf(-h.least * SUM_SCALE, c[i], h.factor * acc[i]);
+    }
 }
 
 /* Copies the codebook, if the format has one, to shared memory; the block synchronises after it. */
