@@ -110,11 +110,17 @@ struct format_of_32 {
     {
     }
 };
-static __device__ inline void multiply_halves(uint32_t half[], int n, int factor)
+/* A number below 1024 twice as halves. */
+static __device__ inline half2 small_half2(uint32_t n)
 {
-    half2 f = __half2half2(__int2half_rn(factor));
-    for (int i = 0; i < n; i++)
-        half[i] = half2_bits(__hmul2(bits_half2(half[i]), f));
+    return __hsub2(bits_half2(n * 0x00010001u | 0x64006400u), __float2half2_rn(1024));
+}
+/* Bytes times a factor whose products halves hold: (1024 + byte) factor - 1024 factor, fused. */
+static __device__ inline void bytes_times(uint32_t bytes, half2 factor, uint32_t out[2])
+{
+    half2 shift = __hmul2(factor, __float2half2_rn(-1024));
+    out[0] = half2_bits(__hfma2(bits_half2(__byte_perm(bytes, 0x64646464u, 0x4140)), factor, shift));
+    out[1] = half2_bits(__hfma2(bits_half2(__byte_perm(bytes, 0x64646464u, 0x4342)), factor, shift));
 }
 
 template <> struct format<DT_Q8_0> : format_of_32 {
@@ -189,8 +195,8 @@ template <> struct format<DT_Q2_K> : format_of_32 {
         uint32_t scales = shared_u16(s.bytes + 2 * b);
         for (int step = 0; step < 2; step++) {
             uint32_t u = *(const uint32_t *)(q + 16 * step);
-            bytes_to_halves(u >> 2 * (b % 4) & 0x03030303u, 1024, v.half + 2 * step);
-            multiply_halves(v.half + 2 * step, 2, scales >> 8 * step & 15);
+            half2 scale = small_half2(scales >> 8 * step & 15);
+            bytes_times(u >> 2 * (b % 4) & 0x03030303u, scale, v.half + 2 * step);
         }
     }
     /* Those of 16-value blocks 4t .. 4t + 3. */
@@ -214,16 +220,17 @@ template <> struct format<DT_Q4_K> : format_of_32 {
     static __device__ void group(group_values &v, const weight_slice &s, head, int b, int t)
     {
         uint2 u = *(const uint2 *)(s.bytes + 16 + 32 * (b / 2) + 8 * t);
-        bytes_to_halves(u.x >> 4 * (b & 1) & 0x0f0f0f0fu, 1024, v.half);
-        bytes_to_halves(u.y >> 4 * (b & 1) & 0x0f0f0f0fu, 1024, v.half + 2);
         const uint8_t *p = s.bytes + 4;
-        multiply_halves(v.half, 4, b < 4 ? p[b] & 63 : (p[b + 4] & 15) | (p[b - 4] >> 6) << 4);
+        half2 scale =
+            small_half2(b < 4 ? p[b] & 63 : (p[b + 4] & 15) | (uint32_t)(p[b - 4] >> 6) << 4);
+        bytes_times(u.x >> 4 * (b & 1) & 0x0f0f0f0fu, scale, v.half);
+        bytes_times(u.y >> 4 * (b & 1) & 0x0f0f0f0fu, scale, v.half + 2);
     }
     /* One per 32 values stands for two of 16. */
     static __device__ void minimum(const weight_slice &s, int t, uint32_t out[2])
     {
         for (int i = 0; i < 2; i++)
-            out[i] = half2_bits(__half2half2(__int2half_rn(least(s.bytes + 4, 2 * t + i))));
+            out[i] = half2_bits(small_half2((uint32_t)least(s.bytes + 4, 2 * t + i)));
     }
 };
 
@@ -242,11 +249,12 @@ template <> struct format<DT_IQ2_XXS> : format_of_32 {
         uint32_t word = shared_u32_even(group + 4), sign = word >> 7 * t & 127;
         sign |= __popc(sign) << 7;
         uint2 grid = *(const uint2 *)(s.grid + 2 * group[t]);
-        bytes_to_halves(grid.x, 1024, v.half);
-        bytes_to_halves(grid.y, 1024, v.half + 2);
-        multiply_halves(v.half, 4, (int)(word >> 28) * 2 + 1);
+        half2 scale = small_half2((word >> 27 & 30) | 1);
+        bytes_times(grid.x, scale, v.half);
+        bytes_times(grid.y, scale, v.half + 2);
+#pragma unroll
         for (int i = 0; i < 4; i++)
-            v.half[i] ^= (sign >> 2 * i) * 0x40008000u & 0x80008000u;
+            v.half[i] ^= sign * (0x40008000u >> 2 * i) & 0x80008000u;
     }
 };
 

@@ -81,8 +81,10 @@ static __device__ inline void few_product(
     int left = (r.w.n_in - slice * SLICE) / 32;
     int n_group = left < SLICE_GROUPS ? left : SLICE_GROUPS;
     float acc[4] = {0, 0, 0, 0};
-#pragma unroll 4
-    for (int b = 0; b < n_group; b++) {
+#pragma unroll
+    for (int b = 0; b < SLICE_GROUPS; b++) {
+        if (b >= n_group)
+            break;
         weight_group w;
         x_group v;
         group_load<T>(w, w0, w1, b, t);

@@ -5,7 +5,8 @@
  * instructions and a decoded weight eight. Two blocks share a multiprocessor: one computes while
  * the other's copies are under way.
  *
- *   | codebook | 128 staged weight rows | 64 split rows: hi, lo | their sums | their scales |
+ *   | codebook | 128 staged weight rows | 64 split rows: hi, lo | their sums, scales and
+ *   first slices |
  */
 #ifndef HADAL_BACKEND_CUDA_MATMUL_MANY_CUH
 #define HADAL_BACKEND_CUDA_MATMUL_MANY_CUH
@@ -64,7 +65,7 @@ struct many_job {
 template <enum dtype T> constexpr size_t many_shared()
 {
     return (format<T>::HAS_GRID ? 2048 : 0) + MANY_OUT * (size_t)stage_pitch<T>() +
-           MANY_ROWS * (2 * MANY_X_PITCH + 32 * sizeof(half) + sizeof(float));
+           MANY_ROWS * (2 * MANY_X_PITCH + 32 * sizeof(half) + sizeof(float) + sizeof(int));
 }
 
 struct many_memory {
@@ -72,6 +73,7 @@ struct many_memory {
     char *stage;
     half *x, *sum;
     float *scale;
+    int *row;
 };
 template <enum dtype T> static __device__ inline many_memory many_carve()
 {
@@ -82,6 +84,7 @@ template <enum dtype T> static __device__ inline many_memory many_carve()
     m.x = (half *)(m.stage + MANY_OUT * stage_pitch<T>());
     m.sum = m.x + MANY_ROWS * MANY_X_PITCH;
     m.scale = (float *)(m.sum + MANY_ROWS * 32);
+    m.row = (int *)(m.scale + MANY_ROWS);
     return m;
 }
 
@@ -116,8 +119,16 @@ static __device__ inline int many_find(const many_job &j, many_tile &b)
     return 1;
 }
 
-/* Copies one slice of the block's weights and rows. Rows and outputs past the end repeat row 0:
- * their results are not written. */
+/* Where the block's rows begin, in slices. Rows past the end repeat row 0: their results are not
+ * written. */
+static __device__ inline void many_list(const many_memory &m, const many_job &j, const many_tile &b)
+{
+    if ((int)threadIdx.x < MANY_ROWS)
+        m.row[threadIdx.x] =
+            (int)many_x_row(j, b, (int)threadIdx.x < b.n_row ? threadIdx.x : 0) * j.x.n_slice;
+}
+
+/* Copies one slice of the block's weights and rows. */
 template <enum dtype T>
 static __device__ inline void many_copy(
     const many_memory &m, const many_job &j, const many_tile &b, int slice)
@@ -125,35 +136,40 @@ static __device__ inline void many_copy(
     int64_t row_bytes = j.w.row_bytes;
     stage_rows<T, MANY_THREADS>(m.stage, j.w.data + (b.weight_row + b.first_out) * row_bytes,
         row_bytes, b.n_out, slice);
-    constexpr int N = SLICE / 8; /* pieces of 16 bytes in a row's hi */
-    for (int i = threadIdx.x; i < MANY_ROWS * N; i += MANY_THREADS) {
-        int row = i / N, part = i % N, valid = row < b.n_row ? row : 0;
-        int64_t at = (many_x_row(j, b, valid) * j.x.n_slice + slice) * SLICE + 8 * part;
-        half *to = m.x + row * MANY_X_PITCH + 8 * part;
-        copy_16(to, j.x.hi + at);
-        copy_16(to + SLICE, j.x.lo + at);
+    int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int row = (int)threadIdx.x / 32; row < MANY_ROWS; row += MANY_THREADS / 32) {
+        int64_t at = m.row[row] + slice; /* 32 pieces of 16 bytes are a row's hi */
+        half *to = m.x + row * MANY_X_PITCH + 8 * lane;
+        copy_16(to, j.x.hi + at * SLICE + 8 * lane);
+        copy_16(to + SLICE, j.x.lo + at * SLICE + 8 * lane);
     }
-    for (int i = threadIdx.x; i < MANY_ROWS * 4; i += MANY_THREADS) {
-        int row = i / 4, part = i % 4, valid = row < b.n_row ? row : 0;
-        int64_t at = many_x_row(j, b, valid) * j.x.n_slice + slice;
-        copy_16(m.sum + 32 * row + 8 * part, j.x.sum + 32 * at + 8 * part);
-        if (part == 0)
-            m.scale[row] = j.x.scale[at];
-    }
+    int row = (int)threadIdx.x / 4, part = 8 * (int)(threadIdx.x % 4);
+    int64_t at = m.row[row] + slice;
+    copy_16(m.sum + 32 * row + part, j.x.sum + 32 * at + part);
+    if (part == 0)
+        m.scale[row] = j.x.scale[at];
     copy_close();
 }
+
+/* The warp's columns: the first, and how many rows there are from it on. */
+struct many_columns {
+    int first, n;
+};
 
 /* One group of 32 values for the warp's 32 x 32 outputs. */
 template <enum dtype T>
 static __device__ inline void many_group(float acc[2][4][4], const many_memory &m,
-    const open_slice<T> row[2][2], const int column, int b, int t)
+    const open_slice<T> row[2][2], const many_columns c, int b, int t)
 {
     weight_group w[2];
     for (int i = 0; i < 2; i++)
         group_load<T>(w[i], row[i][0], row[i][1], b, t);
     for (int k = 0; k < 4; k++) {
+        if (8 * k >= c.n)
+            break;
         x_group x;
-        int g = threadIdx.x % 32 / 4, at = column + 8 * k;
+        int g = threadIdx.x % 32 / 4, at = c.first + 8 * k;
         const half *hi = m.x + (at + g) * MANY_X_PITCH;
         x_group_load<T>(x, hi, hi + SLICE, b, t);
         for (int i = 0; i < 2; i++)
@@ -170,6 +186,8 @@ static __global__ void __launch_bounds__(MANY_THREADS, 2) many_kernel(const many
     if (!many_find(j, b))
         return;
     grid_load<T>(m.grid, j.grid);
+    many_list(m, j, b);
+    __syncthreads();
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
     int out = warp % 4 * WARP_OUT, column = warp / 4 * WARP_ROWS;
     float total[2][4][4] = {};
@@ -186,8 +204,10 @@ static __global__ void __launch_bounds__(MANY_THREADS, 2) many_kernel(const many
         }
         float acc[2][4][4] = {};
         int left = (j.w.n_in - s * SLICE) / 32;
-        for (int k = 0; k < SLICE_GROUPS && k < left; k++)
-            many_group<T>(acc, m, row, column, k, t);
+#pragma unroll 4
+        for (int k = 0; k < SLICE_GROUPS; k++)
+            if (k < left)
+                many_group<T>(acc, m, row, {column, b.n_row - column}, k, t);
         for (int i = 0; i < 8; i++)
             slice_finish<T>(acc[i / 4][i % 4], row[i / 4][0], row[i / 4][1],
                 m.sum + (column + 8 * (i % 4) + g) * 32, t);

@@ -27,7 +27,7 @@ struct x_slice {
     half *sum;    /* [16] hi, [16] lo: of 16 scaled values each, SUM_SCALE times too small */
     float *scale; /* values = scale * (hi + lo) */
 };
-constexpr float SUM_SCALE = 32;
+enum { SUM_SCALE = 32 };
 static __device__ inline x_slice x_slice_at(char *memory)
 {
     half *hi = (half *)memory;
@@ -70,8 +70,8 @@ static __device__ inline split_values split_slice(const float v[8])
 static __device__ inline void split_sum(half *to, float sum)
 {
     int lane = threadIdx.x & 31;
-    half hi = __float2half_rn(sum / SUM_SCALE);
-    half lo = __float2half_rn(sum / SUM_SCALE - __half2float(hi));
+    half hi = __float2half_rn(sum / (float)SUM_SCALE);
+    half lo = __float2half_rn(sum / (float)SUM_SCALE - __half2float(hi));
     if (lane % 2 == 0)
         to[lane / 2] = hi;
     else
@@ -196,8 +196,8 @@ static __device__ inline void group_load(
 }
 
 /* Columns' operands of a group: [step] of hi and of lo. */
-struct __align__(16) x_group {
-    uint32_t hi[2][2], lo[2][2];
+struct x_group {
+    __align__(16) uint32_t hi[2][2], lo[2][2];
 };
 template <enum dtype T>
 static __device__ inline void x_group_load(x_group &x, const half *hi, const half *lo, int b, int t)
@@ -246,7 +246,7 @@ static __device__ inline void slice_finish(float acc[4], const open_slice<T> &ro
     }
     for (int i = 0; i < 4; i++) {
         const format_of_32::head &h = i / 2 ? row1.head : row0.head;
-        acc[i] = fmaf(-h.least * SUM_SCALE, c[i], h.factor * acc[i]);
+        acc[i] = fmaf(-h.least * (float)SUM_SCALE, c[i], h.factor * acc[i]);
     }
 }
 
