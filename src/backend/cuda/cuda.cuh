@@ -101,8 +101,8 @@ static void cuda_launch(
 
 /* ---- In kernels ---- */
 
-/* The first line of every kernel: until the kernel launched before is done and its results are
- * there. The next one may be brought up from here on, so that its launch costs no time of its own. */
+/* The first line of every kernel, but for reading weights: until the kernel launched before is done
+ * and its results are there. The next one may be brought up from here on, so that its launch costs no time of its own. */
 static __device__ inline void cuda_wait()
 {
 #if __CUDA_ARCH__ >= 900

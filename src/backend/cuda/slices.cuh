@@ -135,11 +135,13 @@ static __device__ inline void stage_rows(
     char *to, const char *rows, int64_t row_bytes, int n_row, int slice)
 {
     constexpr int PITCH = stage_pitch<T>(), N = (format<T>::SLICE_BYTES + 15 + 15) / 16;
+    int64_t left = row_bytes - (int64_t)slice * format<T>::SLICE_BYTES; /* a row may end earlier */
+    int n_byte = left < format<T>::SLICE_BYTES ? (int)left : (int)format<T>::SLICE_BYTES;
     for (int i = threadIdx.x % N_THREAD; i < n_row * N; i += N_THREAD) {
         int row = i / N, part = i % N;
         uintptr_t from = (uintptr_t)(rows + row * row_bytes + (int64_t)slice * format<T>::SLICE_BYTES);
         uintptr_t at = (from & ~(uintptr_t)15) + 16 * part;
-        if (at < from + format<T>::SLICE_BYTES)
+        if (at < from + n_byte)
             copy_16(to + row * PITCH + 16 * part, (const void *)at);
     }
 }
