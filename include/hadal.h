@@ -41,7 +41,7 @@ enum hadal_draft_rule {
 
 struct hadal_engine_options {
     const char *model;    /* GGUF file (first part of a split one) or checkpoint folder; NULL: the embedded model */
-    const char *backend;  /* "cpu" (default) or "ref" */
+    const char *backend;  /* "cpu" (default), "ref" or, where it is built, "cuda" */
     const char *level;    /* instruction set of the cpu backend; NULL: the best that runs here */
     int n_thread;         /* 0: one per processor */
     int n_context;        /* tokens a session can hold; 0: the model's own limit, at most 32768 */

@@ -9,7 +9,7 @@
 #define AT(field) offsetof(struct engine_settings, field)
 const struct option engine_option_rows[N_ENGINE_OPTION] = {
     {"model", 'm', OPTION_TEXT, AT(model), "FILE", "GGUF file or checkpoint folder; default: the model in the program", 0, 0, 0},
-    {"backend", 0, OPTION_TEXT, AT(backend), "NAME", "what computes: cpu (default) or ref, the scalar reference", 0, 0, 0},
+    {"backend", 0, OPTION_TEXT, AT(backend), "NAME", "what computes: cpu (default), cuda where it is built, or ref, the scalar reference", 0, 0, 0},
     {"level", 0, OPTION_TEXT, AT(level), "NAME", "instruction set of the cpu backend; default: the best here", 0, 0, 0},
     {"threads", 't', OPTION_INT, AT(n_thread), "N", "worker threads; default: one per processor", 1, 4096, 0},
     {"context", 'c', OPTION_INT, AT(n_context), "N", "tokens that a conversation can hold; default: the model's limit, at most 32768", 1,
