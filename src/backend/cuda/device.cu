@@ -102,6 +102,18 @@ static void buffer_free(struct backend *be, struct backend_buffer *b)
 
 /* ---- Opening ---- */
 
+static __global__ void version_kernel()
+{
+    cuda_wait();
+}
+
+/* Whether the code that runs here was compiled for a device on which cuda_wait waits. */
+static int has_wait(void)
+{
+    cudaFuncAttributes a = {};
+    return cudaFuncGetAttributes(&a, version_kernel) == cudaSuccess && a.ptxVersion >= 90;
+}
+
 /* The device's name and whether this build has code for it. */
 static int check_device(struct cuda_backend *c, struct err *e)
 {
@@ -115,7 +127,7 @@ static int check_device(struct cuda_backend *c, struct err *e)
             "supported; --backend cpu runs without a GPU",
             c->device, p.name, p.major, p.minor, LEAST_MAJOR);
     c->n_multiprocessor = p.multiProcessorCount;
-    c->overlaps_launches = p.major >= 9;
+    c->overlaps_launches = has_wait();
     c->max_shared = p.sharedMemPerBlockOptin;
     snprintf(c->name, sizeof c->name, "%s", p.name);
     return 0;
