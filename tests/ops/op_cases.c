@@ -29,6 +29,8 @@ const struct case_line test_cases[] = {
     {OP_matmul, "n=130 O=70 I=600 w:F16"},
     {OP_matmul_grouped, "n=1 G=2 O=9 I=256 w:*"},
     {OP_matmul_grouped, "n=5 G=3 O=33 I=96 w:FP8_TILE32"},
+    {OP_matmul_grouped, "n=12 G=2 O=32 I=256 w:Q8_0"},
+    {OP_matmul_grouped, "n=12 G=2 O=128 I=288 w:Q8_0"},
     {OP_matmul_grouped, "n=20 G=4 O=7 I=75 w:BF16"},
     {OP_rope_angles, "n=9 P=32"},
     {OP_rope_angles, "n=1 P=3"},

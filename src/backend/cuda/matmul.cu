@@ -188,9 +188,10 @@ static void run_split(struct backend *be, const struct tensor *y, const struct t
     cuda_run_many(be, j, (j.n_row + MANY_ROWS - 1) / MANY_ROWS);
 }
 
-static int is_covered(const struct tensor *w, int64_t n_row, int n_group)
+/* For any number of rows alike, as the plain products add in another order. */
+static int is_covered(const struct tensor *w, int n_group)
 {
-    int least = n_row <= CUDA_FEW_ROWS || n_group == 1 ? (int)FEW_OUT : (int)MANY_OUT;
+    int least = n_group == 1 ? (int)FEW_OUT : (int)MANY_OUT; /* no block crosses groups */
     return cuda_has_slices(w) && w->dim[0] / n_group % least == 0;
 }
 
@@ -199,7 +200,7 @@ static void multiply(struct backend *be, const struct tensor *y, const struct te
 {
     int64_t n = x->dim[0];
     split_rows split;
-    if (!is_covered(w, n, n_group)) {
+    if (!is_covered(w, n_group)) {
         cuda_matmul_plain(be, y, x, w, n_group);
     } else if (n <= CUDA_FEW_ROWS) {
         run_few_rows(be, few_job_of(be, y, x, w, n_group));
@@ -257,7 +258,7 @@ void cuda_matmul_each(struct backend *be, const void *args)
     int n = matmul_each_list(a, plain_y, plain_w), n_covered = 0;
     int64_t n_row = a->x->dim[0];
     for (int i = 0; i < n; i++) {
-        if (!is_covered(plain_w[i], n_row, 1)) {
+        if (!is_covered(plain_w[i], 1)) {
             cuda_matmul_plain(be, plain_y[i], a->x, plain_w[i], 1);
             continue;
         }
