@@ -87,4 +87,13 @@ DEVICE_INLINE float fmath_softplus(float x)
     return largest + fmath_log1p_unit(fmath_exp(-fabsf(x)));
 }
 
+/* silu(min(gate, limit)) * clamp(up, -limit, limit) */
+DEVICE_INLINE float fmath_swiglu(float gate, float up, float limit)
+{
+    float g = gate > limit ? limit : gate;
+    float u = up > limit ? limit : up;
+    u = u < -limit ? -limit : u;
+    return fmath_silu(g) * u;
+}
+
 #endif

@@ -2,29 +2,23 @@
  * text", 1985. */
 #include "generate/suffix.h"
 
+#include "base/buckets.h"
+
 #include <assert.h>
 #include <string.h>
 
 enum { NONE = 0, ROOT = 1 };
 
-static uint32_t n_bucket_for(int n_max)
-{
-    uint32_t n = 16;
-    while (n < 2 * (uint32_t)n_max)
-        n *= 2;
-    return n;
-}
-
 uint64_t suffix_bytes(int n_max)
 {
     uint64_t n = (uint64_t)n_max;
     return (2 * n + 2) * sizeof(struct suffix_state) + (3 * n + 2) * sizeof(struct suffix_edge) +
-           n_bucket_for(n_max) * sizeof(int32_t);
+           bucket_count(n_max) * sizeof(int32_t);
 }
 
 int suffix_open(struct suffix *x, struct arena *a, int n_max)
 {
-    uint32_t n_bucket = n_bucket_for(n_max);
+    uint32_t n_bucket = bucket_count(n_max);
     *x = (struct suffix){.n_max = n_max, .bucket_mask = n_bucket - 1};
     x->state = ARENA_NEW(a, struct suffix_state, 2 * (size_t)n_max + 2);
     x->edge = ARENA_NEW(a, struct suffix_edge, 3 * (size_t)n_max + 2);

@@ -1,19 +1,13 @@
 /* pool.c: see pool.h. */
 #include "store/pool.h"
 
-#include <assert.h>
+#include "base/buckets.h"
 
-static uint32_t n_bucket_for(int n_slot)
-{
-    uint32_t n = 16;
-    while (n < 2 * (uint32_t)n_slot)
-        n *= 2;
-    return n;
-}
+#include <assert.h>
 
 uint64_t pool_list_bytes(int n_slot)
 {
-    return (uint64_t)n_slot * sizeof(struct pool_slot) + n_bucket_for(n_slot) * sizeof(int32_t);
+    return (uint64_t)n_slot * sizeof(struct pool_slot) + bucket_count(n_slot) * sizeof(int32_t);
 }
 
 static uint32_t bucket_of(const struct pool *p, uint64_t key)
@@ -139,7 +133,7 @@ int pool_place(struct pool *p, struct arena *arena, int n_slot, uint64_t slot_by
     *p = (struct pool){.n_slot = n_slot,
         .slot_bytes = slot_bytes,
         .memory = memory,
-        .n_bucket = n_bucket_for(n_slot),
+        .n_bucket = bucket_count(n_slot),
         .oldest = -1,
         .newest = -1,
         .empty = -1};

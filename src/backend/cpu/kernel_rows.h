@@ -130,7 +130,7 @@ static void rows_add_scaled(float *y, const float *x, float factor, int64_t n)
     ROWS_EACH(n, ADD_SCALED_BODY)
 }
 
-/* ref_swiglu_value in every lane */
+/* fmath_swiglu in every lane */
 VEC v16 rows_swiglu_value(v16 gate, v16 up, float limit)
 {
     v16 g = v16_min(v16_set(limit), gate);

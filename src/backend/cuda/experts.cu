@@ -11,15 +11,6 @@ extern "C" {
 #include "ops/fused.h"
 }
 
-/* weight * silu(min(gate, limit)) * clamp(up, -limit, limit) */
-static __device__ inline float inner_value(float gate, float up, float limit, float weight)
-{
-    float g = gate > limit ? limit : gate;
-    float u = up > limit ? limit : up;
-    u = u < -limit ? -limit : u;
-    return weight * (fmath_silu(g) * u);
-}
-
 /* Expert of pair i; an impossible one is refused and read as 0. */
 static __device__ inline int expert_of(
     const struct tensor &idx, int64_t i, int64_t n_expert, struct cuda_fault *fault)
@@ -75,8 +66,8 @@ static __global__ void __launch_bounds__(32 * FEW_WARPS) inner_kernel(const few_
         return;
     float weight = j.weight.data ? cuda_row(j.weight, pair / k)[pair % k] : 1;
     j.inner[pair * j.gate.n_out + out + threadIdx.x] =
-        inner_value(few_total(m.partial, j.n_slice, 1, threadIdx.x),
-            few_total(up_partial, j.n_slice, 1, threadIdx.x), j.limit, weight);
+        weight * fmath_swiglu(few_total(m.partial, j.n_slice, 1, threadIdx.x),
+                     few_total(up_partial, j.n_slice, 1, threadIdx.x), j.limit);
 }
 
 /* Item i of a row: slice i % n_slice of its choice i / n_slice. */
@@ -235,7 +226,7 @@ static __global__ void inner_split_kernel(const float *gate, const float *up, sp
     load_values(gate + pair * f, (int64_t)slice * SLICE, f, g);
     load_values(up + pair * f, (int64_t)slice * SLICE, f, u);
     for (int i = 0; i < 8; i++)
-        g[i] = inner_value(g[i], u[i], limit, w);
+        g[i] = w * fmath_swiglu(g[i], u[i], limit);
     split_write(to, pair * to.n_slice + slice, split_slice(g), lane);
 }
 

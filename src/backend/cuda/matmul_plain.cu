@@ -116,7 +116,7 @@ static __global__ void hidden_kernel(struct experts a, struct cuda_fault *fault)
     const float *x = cuda_row(a.x, r);
     float gate = dot(value_row_of(a.gate, expert * f + o), x);
     float up = dot(value_row_of(a.up, expert * f + o), x);
-    float value = cuda_row(a.weight, r)[blockIdx.x % k] * swiglu_value(gate, up, a.limit);
+    float value = cuda_row(a.weight, r)[blockIdx.x % k] * fmath_swiglu(gate, up, a.limit);
     if (threadIdx.x % 16 == 0 && out < f)
         a.hidden[blockIdx.x * f + out] = value;
 }

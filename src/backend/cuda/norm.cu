@@ -118,7 +118,7 @@ static __global__ void swiglu_kernel(
     cuda_wait();
     int64_t r = blockIdx.x, i = row_column();
     if (i < n_col)
-        cuda_row(y, r)[i] = swiglu_value(cuda_row(gate, r)[i], cuda_row(up, r)[i], limit);
+        cuda_row(y, r)[i] = fmath_swiglu(cuda_row(gate, r)[i], cuda_row(up, r)[i], limit);
 }
 
 void cuda_swiglu(struct backend *be, const void *args)

@@ -1,34 +1,12 @@
-/* rope.cu: rotary positions: the reference's sequence of operations in double. v4 spec 3.2 */
+/* rope.cu: rotary positions. v4 spec 3.2 */
 #include "backend/cuda/cuda.cuh"
+#include "base/angle.h"
 
 enum { THREADS = 128 };
 
 static unsigned blocks_for(int64_t n)
 {
     return (unsigned)((n + THREADS - 1) / THREADS);
-}
-
-/* sin and cos of |r| <= pi/4 by their Taylor series. */
-static __device__ double sin_near_zero(double r)
-{
-    const double term[] = {-1.0 / 1307674368000.0, 1.0 / 6227020800.0, -1.0 / 39916800.0,
-        1.0 / 362880.0, -1.0 / 5040.0, 1.0 / 120.0, -1.0 / 6.0};
-    double z = r * r, p = term[0];
-#pragma unroll
-    for (int i = 1; i < 7; i++)
-        p = fma(p, z, term[i]);
-    return fma(p * z, r, r);
-}
-
-static __device__ double cos_near_zero(double r)
-{
-    const double term[] = {1.0 / 20922789888000.0, -1.0 / 87178291200.0, 1.0 / 479001600.0,
-        -1.0 / 3628800.0, 1.0 / 40320.0, -1.0 / 720.0, 1.0 / 24.0, -0.5};
-    double z = r * r, p = term[0];
-#pragma unroll
-    for (int i = 1; i < 8; i++)
-        p = fma(p, z, term[i]);
-    return fma(p, z, 1.0);
 }
 
 static __global__ void angles_kernel(struct tensor cs, struct tensor pos, struct tensor freq)
@@ -39,15 +17,8 @@ static __global__ void angles_kernel(struct tensor cs, struct tensor pos, struct
         return;
     double angle =
         (double)cuda_ints(pos, 0)[at / n_pair] * (double)cuda_row(freq, 0)[at % n_pair];
-    double n = floor(angle * 0x1.45f306dc9c883p-1 + 0.5); /* 2 / pi */
-    double r = fma(-n, 0x1.921fb54442d18p+0, angle);      /* pi / 2 in two pieces */
-    r = fma(-n, 0x1.1a62633145c07p-54, r);
-    double s = sin_near_zero(r), c = cos_near_zero(r);
-    int quarter = (int)((int64_t)n & 3);
-    double swapped_c = quarter & 1 ? s : c, swapped_s = quarter & 1 ? c : s;
     float *to = cuda_row(cs, at);
-    to[0] = (float)(quarter == 1 || quarter == 2 ? -swapped_c : swapped_c);
-    to[1] = (float)(quarter >= 2 ? -swapped_s : swapped_s);
+    angle_cos_sin(angle, &to[0], &to[1]);
 }
 
 void cuda_rope_angles(struct backend *be, const void *args)

@@ -102,13 +102,4 @@ static __device__ inline uint64_t choice_best(uint64_t key)
     return key;
 }
 
-/* silu(min(gate, limit)) * clamp(up, -limit, limit) */
-static __device__ inline float swiglu_value(float gate, float up, float limit)
-{
-    float g = gate > limit ? limit : gate;
-    float u = up > limit ? limit : up;
-    u = u < -limit ? -limit : u;
-    return fmath_silu(g) * u;
-}
-
 #endif

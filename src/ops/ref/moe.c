@@ -104,7 +104,7 @@ static void run_expert(
     matvec(&gate, ref_row(a->x, r), m->gate, m->decoded);
     matvec(&up, ref_row(a->x, r), m->up, m->decoded);
     for (int64_t c = 0; c < f; c++)
-        m->gate[c] = weight * ref_swiglu_value(m->gate[c], m->up[c], a->limit);
+        m->gate[c] = weight * fmath_swiglu(m->gate[c], m->up[c], a->limit);
     matvec(&down, m->gate, m->out, m->decoded);
     for (int64_t c = 0; c < a->y->dim[1]; c++)
         y[c] += m->out[c];

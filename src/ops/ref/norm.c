@@ -56,6 +56,6 @@ void ref_swiglu(struct backend *be, const void *args)
         const float *gate = ref_row(a->gate, r), *up = ref_row(a->up, r);
         float *y = ref_row(a->y, r);
         for (int64_t i = 0; i < tensor_n_col(a->y); i++)
-            y[i] = ref_swiglu_value(gate[i], up[i], a->limit);
+            y[i] = fmath_swiglu(gate[i], up[i], a->limit);
     }
 }

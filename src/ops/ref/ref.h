@@ -69,18 +69,6 @@ static inline int32_t ref_order(float x)
 
 /* ---- Pieces that faster backends share with the reference ---- */
 
-/* cos and sin of an angle of any size that fits an int64 of quarter turns, rounded to float. */
-void ref_angle(double angle, float *cosine, float *sine);
-
-/* silu(min(gate, limit)) * clamp(up, -limit, limit) */
-static inline float ref_swiglu_value(float gate, float up, float limit)
-{
-    float g = gate > limit ? limit : gate;
-    float u = up > limit ? limit : up;
-    u = u < -limit ? -limit : u;
-    return fmath_silu(g) * u;
-}
-
 /* One step of a Hadamard transform: x[i], x[i + stride] become their sum and difference. */
 void ref_butterflies(float *x, int64_t d, int64_t stride);
 
