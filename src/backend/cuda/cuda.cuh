@@ -49,7 +49,6 @@ struct cuda_backend {
     cudaStream_t stream;
     struct cuda_fault *fault; /* as the device sees it */
     struct cuda_fault *host_fault;
-    int64_t n_launch, n_wait; /* since the backend was opened; replayed launches count too */
     struct cuda_graphs *graphs;
     struct cuda_staging *staging;
     struct cuda_weight *weights; /* memory of weights, newest first */
@@ -67,7 +66,7 @@ static inline struct cuda_fault *cuda_fault_of(struct backend *be)
 
 /* Records the failure of a call to the runtime; what: "launching matmul". */
 void cuda_failed(struct backend *be, const char *what, cudaError_t error);
-/* Before a launch: counts it and allows `shared` bytes of dynamic shared memory. */
+/* Before a launch: notes it and allows `shared` bytes of dynamic shared memory. */
 int cuda_prepare(struct backend *be, const char *what, const void *kernel, size_t shared);
 
 /* Blocks, threads of a block, bytes of its dynamic shared memory. */

@@ -39,7 +39,6 @@ int cuda_prepare(struct backend *be, const char *what, const void *kernel, size_
     enum { ALWAYS_ALLOWED = 48 << 10 };
     if (be->failure.code)
         return -1;
-    c->n_launch++;
     if (cuda_graph_note(c, kernel))
         return -1; /* it runs with the graph */
     if (shared <= ALWAYS_ALLOWED)
@@ -217,7 +216,6 @@ static int end(struct backend *be, struct err *e)
     struct cuda_backend *c = cuda_of(be);
     int has_failed = cuda_graph_end(c, e);
     cudaError_t error = cudaStreamSynchronize(c->stream);
-    c->n_wait++;
     cuda_staging_reset(c);
     if (error != cudaSuccess)
         return cuda_report(e, "running a step", error);

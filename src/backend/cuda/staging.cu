@@ -48,7 +48,6 @@ static cudaError_t take(struct cuda_backend *c, uint64_t n, char **at)
     cudaError_t error = cudaSuccess;
     if (s->used + need > RING_BYTES) {
         error = cudaStreamSynchronize(c->stream);
-        c->n_wait++;
         s->used = 0;
     }
     *at = s->ring + s->used;
@@ -97,7 +96,6 @@ int cuda_staging_read(
             error = cudaStreamSynchronize(c->stream);
         if (error != cudaSuccess)
             return cuda_report(e, "reading from the device", error);
-        c->n_wait++;
         memcpy((char *)to + done, at, n);
     }
     return 0;
