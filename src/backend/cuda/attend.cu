@@ -2,8 +2,8 @@
  *
  * A block takes 16 M heads of a row and some of the columns. Weights become operands in shared
  * memory, for all warps, G pieces at a time; a warp reads its columns of the keys straight into
- * operands. Group i + 1 of the weights and group i + 2 of the keys' addresses are on their way while
- * group i is used.
+ * operands. Group i + 1 of the weights and group i + 2 of the keys' addresses are on their way
+ * while group i is used.
  */
 #include "backend/cuda/attend.cuh"
 #include "backend/cuda/values.cuh"
@@ -20,8 +20,7 @@ template <int M, int G> struct sum_stage {
 
 /* Largest score and denominator of the block's heads: eight neighbouring threads a head. */
 template <int M, int G>
-static __device__ inline void sum_heads(
-    sum_stage<M, G> &s, const struct attend_job &a, int n_piece)
+static __device__ inline void sum_heads(sum_stage<M, G> &s, const struct attend_job &a, int n_piece)
 {
     for (int i = threadIdx.x / 8; i < 16 * M; i += blockDim.x / 8) {
         int64_t head = 16 * M * (int64_t)blockIdx.z + i;
@@ -146,7 +145,8 @@ template <int N, bool PLAIN, int M, int G>
 static __device__ inline void load_piece_part(
     key_values<N> &v, const sum_stage<M, G> &s, int c, int j, int64_t n_column)
 {
-    const ulonglong2 *from = (const ulonglong2 *)&s.key[c / G % 3][c % G * PIECE + 4 * (threadIdx.x % 4)];
+    const ulonglong2 *from =
+        (const ulonglong2 *)&s.key[c / G % 3][c % G * PIECE + 4 * (threadIdx.x % 4)];
     ulonglong2 low = from[0], high = from[1];
     cache_row key[4] = {low.x, low.y, high.x, high.y};
     load_values<N, PLAIN>(v, key, j, n_column);
@@ -235,8 +235,8 @@ static __device__ inline void write_sums(
 
 /* Values are loaded AHEAD pieces before they are used. */
 template <int M, int N, int G, int AHEAD, bool PLAIN>
-static __global__ void __launch_bounds__(256, 1) sum_kernel(
-    const __grid_constant__ struct attend_job a)
+static __global__ void __launch_bounds__(256, 1)
+    sum_kernel(const __grid_constant__ struct attend_job a)
 {
     cuda_wait();
     extern __shared__ uint4 memory[];
@@ -262,15 +262,15 @@ static __global__ void __launch_bounds__(256, 1) sum_kernel(
         copy_weights(s, a, group + 1, n_piece);
         copy_keys(s, a, group + 2, n_piece);
         copy_close();
-#pragma unroll (AHEAD > 1 ? G : 1)
+#pragma unroll(AHEAD > 1 ? G : 1)
         for (int i = 0; i < G; i++) {
             int c = group * G + i;
             if (c >= n_piece)
                 break;
             weight_operand<M> operand;
             load_operand(operand, s, group & 1, i);
-            use_piece<M, N, G, PLAIN>(acc, v[i % AHEAD], operand, s,
-                (piece_place){c + AHEAD, n_piece, a.q.dim[2]});
+            use_piece<M, N, G, PLAIN>(
+                acc, v[i % AHEAD], operand, s, (piece_place){c + AHEAD, n_piece, a.q.dim[2]});
         }
     }
     write_sums<M, N>(a, acc, s.denominator);
@@ -284,8 +284,8 @@ static void launch_sum(struct backend *be, const struct attend_job *a, int64_t n
     int64_t n_column = 8 * N * n_warp;
     dim3 grid((unsigned)n_row, (unsigned)((a->q.dim[2] + n_column - 1) / n_column),
         (unsigned)((a->q.dim[1] + 16 * M - 1) / (16 * M)));
-    cuda_launch(be, "attend", sum_kernel<M, N, G, AHEAD, PLAIN>, {grid, (unsigned)(32 * n_warp),
-        sizeof(sum_stage<M, G>)}, *a);
+    cuda_launch(be, "attend", sum_kernel<M, N, G, AHEAD, PLAIN>,
+        {grid, (unsigned)(32 * n_warp), sizeof(sum_stage<M, G>)}, *a);
 }
 
 static void attend_sum(struct backend *be, const struct attend_job *a, int64_t n_row, int is_plain)
@@ -336,7 +336,8 @@ void cuda_attend(struct backend *be, const void *args)
     job.piece = (float2 *)backend_scratch(be, (size_t)(n_each * piece_bytes));
     if (!job.e || !job.key || !job.piece)
         return;
-    int plain = d % 16 || d > 16 * SCORE_PARTS * SCORE_STEPS || is_plain(a->q) || is_plain(a->ring) || is_plain(a->comp);
+    int plain = d % 16 || d > 16 * SCORE_PARTS * SCORE_STEPS || is_plain(a->q) ||
+                is_plain(a->ring) || is_plain(a->comp);
     for (; job.first_row < n; job.first_row += n_each) {
         int64_t n_row = n - job.first_row < n_each ? n - job.first_row : n_each;
         attend_scores(be, &job, n_row, plain);

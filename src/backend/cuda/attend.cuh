@@ -7,9 +7,9 @@
  *   sum:     o = sum_k (e_k exp(m_c - m)) key_k / (sum_c sum_e exp(m_c - m) + exp(sink - m))
  *
  * Order of additions: a score's products in steps of 16 values; step i belongs to part i mod 8,
- * parts are summed by themselves, steps ascending, and then with each other, ascending. The weighted
- * sum goes over pieces in ascending order in one accumulator. The denominator has eight lanes,
- * pieces ascending in each, folded 4, 2, 1.
+ * parts are summed by themselves, steps ascending, and then with each other, ascending. The
+ * weighted sum goes over pieces in ascending order in one accumulator. The denominator has eight
+ * lanes, pieces ascending in each, folded 4, 2, 1.
  */
 #ifndef HADAL_BACKEND_CUDA_ATTEND_CUH
 #define HADAL_BACKEND_CUDA_ATTEND_CUH

@@ -144,7 +144,7 @@ static __global__ void __launch_bounds__(SCORE_THREADS, M > 1 ? 1 : 2)
             score_step<M>(acc, q, i / 2, i % 2, now);
         }
         for (int64_t first = 16 * SCORE_PARTS * SCORE_STEPS; PLAIN && first < d;
-            first += 16 * SCORE_PARTS * SCORE_STEPS) {
+             first += 16 * SCORE_PARTS * SCORE_STEPS) {
             queries<M> more;
             load_queries<M, PLAIN>(more, a, r, first);
 #pragma unroll
@@ -167,7 +167,8 @@ static void launch(struct backend *be, const struct attend_job *a, int64_t n_row
     int64_t n_share = n_block < most ? (most + n_block - 1) / n_block : 1;
     n_share = n_share < n_piece ? n_share : n_piece;
     size_t shared = 2 * SCORE_PARTS * 16 * M * PIECE * sizeof(float);
-    cuda_launch(be, "attend", scores_kernel<M, PLAIN>, {dim3((unsigned)n_row, (unsigned)n_share, (unsigned)n_group), SCORE_THREADS, shared}, *a);
+    cuda_launch(be, "attend", scores_kernel<M, PLAIN>,
+        {dim3((unsigned)n_row, (unsigned)n_share, (unsigned)n_group), SCORE_THREADS, shared}, *a);
 }
 
 void attend_scores(struct backend *be, const struct attend_job *a, int64_t n_row, int is_plain)

@@ -14,7 +14,8 @@ enum { THREADS = 128, MOST_COLS = 8192 };
 struct chain {
     struct tensor x, cs, weight, cache, slot, at;
     struct cuda_fault *fault;
-    uint32_t n_col, n_stage, n_head, n_pair; /* n_stage: floats of a stage for n_col; n_head: of a row of cs */
+    uint32_t n_col, n_stage, n_head,
+        n_pair; /* n_stage: floats of a stage for n_col; n_head: of a row of cs */
     int is_normed, has_weight, has_hadamard, has_cache;
     int rounding, block, n_group;
     float eps, hadamard_scale;
@@ -63,8 +64,7 @@ static __device__ inline void chain_hadamard(const struct chain &a, float *value
     __syncthreads();
 }
 
-template <typename R>
-static __device__ inline void chain_round(const struct chain &a, float *value)
+template <typename R> static __device__ inline void chain_round(const struct chain &a, float *value)
 {
     for (int group = (int)threadIdx.x / 32; group < a.n_group; group += THREADS / 32)
         round_group<R>(value + group * a.block, a.block);
@@ -154,8 +154,8 @@ static void add_rounding(struct chain &c, int rounding, int block, int n_col)
 static void launch(struct backend *be, const char *name, const struct chain &c)
 {
     size_t n_area = c.has_weight ? 3 : c.is_normed ? 2 : 1;
-    cuda_launch(be, name, chain_kernel, {dim3((unsigned)tensor_n_row(&c.x)), THREADS,
-        n_area * c.n_stage * sizeof(float)}, c);
+    cuda_launch(be, name, chain_kernel,
+        {dim3((unsigned)tensor_n_row(&c.x)), THREADS, n_area * c.n_stage * sizeof(float)}, c);
 }
 
 static bool is_fit(const struct tensor *x)

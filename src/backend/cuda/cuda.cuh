@@ -101,7 +101,8 @@ static void cuda_launch(
 /* ---- In kernels ---- */
 
 /* The first line of every kernel, but for reading weights: until the kernel launched before is done
- * and its results are there. The next one may be brought up from here on, so that its launch costs no time of its own. */
+ * and its results are there. The next one may be brought up from here on, so that its launch costs
+ * no time of its own. */
 static __device__ inline void cuda_wait()
 {
 #if __CUDA_ARCH__ >= 900
@@ -110,7 +111,8 @@ static __device__ inline void cuda_wait()
 #endif
 }
 
-/* 0 when value lies in [0, limit); else the fault is recorded and the caller leaves the row alone. */
+/* 0 when value lies in [0, limit); else the fault is recorded and the caller leaves the row alone.
+ */
 static __device__ inline int cuda_refuse(
     struct cuda_fault *fault, enum cuda_refusal what, int64_t value, int64_t limit)
 {

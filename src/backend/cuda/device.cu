@@ -9,10 +9,19 @@ extern "C" {
 
 enum { LEAST_MAJOR = 8 };
 
-static const char *const refusals[] = {[CUDA_NONE] = "", "gather: row", "append: slot",
-    "append: position", "add_by_pos: position", "pool: row", "index_score: slot",
-    "index_score: visible rows", "topk: visible rows", "attend: slot", "attend: row",
-    "router_by_token: token", "expert_mlp: expert"};
+static const char *const refusals[] = {[CUDA_NONE] = "",
+    "gather: row",
+    "append: slot",
+    "append: position",
+    "add_by_pos: position",
+    "pool: row",
+    "index_score: slot",
+    "index_score: visible rows",
+    "topk: visible rows",
+    "attend: slot",
+    "attend: row",
+    "router_by_token: token",
+    "expert_mlp: expert"};
 
 /* ---- Errors ---- */
 
@@ -20,8 +29,8 @@ int cuda_report(struct err *e, const char *what, cudaError_t error)
 {
     enum err_code code = error == cudaErrorMemoryAllocation ? ERR_MEMORY : ERR_UNSUPPORTED;
     cudaGetLastError();
-    return err_set(e, code, "CUDA: %s: %s; --backend cpu runs without a GPU", what,
-        cudaGetErrorString(error));
+    return err_set(
+        e, code, "CUDA: %s: %s; --backend cpu runs without a GPU", what, cudaGetErrorString(error));
 }
 
 void cuda_failed(struct backend *be, const char *what, cudaError_t error)
@@ -43,11 +52,10 @@ int cuda_prepare(struct backend *be, const char *what, const void *kernel, size_
         return -1; /* it runs with the graph */
     if (shared <= ALWAYS_ALLOWED)
         return 0;
-    cudaError_t error =
-        shared > c->max_shared
-            ? cudaErrorInvalidConfiguration
-            : cudaFuncSetAttribute(
-                  kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
+    cudaError_t error = shared > c->max_shared
+                            ? cudaErrorInvalidConfiguration
+                            : cudaFuncSetAttribute(
+                                  kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
     if (error != cudaSuccess)
         return cuda_failed(be, what, error), -1;
     return 0;
@@ -62,8 +70,7 @@ static uint64_t free_bytes(struct backend *be)
     return cudaMemGetInfo(&n_free, &n_total) == cudaSuccess ? n_free : 0;
 }
 
-static int buffer_new(
-    struct backend *be, struct backend_buffer *b, uint64_t n_byte, struct err *e)
+static int buffer_new(struct backend *be, struct backend_buffer *b, uint64_t n_byte, struct err *e)
 {
     *b = (struct backend_buffer){};
     b->n_byte = n_byte;
@@ -144,7 +151,8 @@ static int find_device(struct cuda_backend *c, struct err *e)
             "cpu runs without a GPU",
             CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10, driver / 1000, driver % 1000 / 10);
     if (error != cudaSuccess || n < 1)
-        return cuda_report(e, "looking for a device", error == cudaSuccess ? cudaErrorNoDevice : error);
+        return cuda_report(
+            e, "looking for a device", error == cudaSuccess ? cudaErrorNoDevice : error);
     return check_device(c, e);
 }
 
@@ -223,8 +231,8 @@ static int end(struct backend *be, struct err *e)
     if (has_failed || !fault.what)
         return has_failed;
     *c->host_fault = (struct cuda_fault){0, 0};
-    return err_set(e, ERR_ARGUMENT, "%s %d is outside of its tensor", refusals[fault.what],
-        fault.value);
+    return err_set(
+        e, ERR_ARGUMENT, "%s %d is outside of its tensor", refusals[fault.what], fault.value);
 }
 
 static void fill(op_fn table[N_OP])

@@ -29,8 +29,8 @@ static __device__ void fill_stage(
         to->key[at] = key[i];
         to->xkey[at] = to->x[at] * to->key[at];
     });
-    value_each(value_row_of(a.k, s), range,
-        [&](uint32_t i, float k) { to->qk[stage_place(i)] *= k; });
+    value_each(
+        value_row_of(a.k, s), range, [&](uint32_t i, float k) { to->qk[stage_place(i)] *= k; });
 }
 
 /* From the sums of (x key)(q k), x^2 and key^2. */
@@ -77,6 +77,6 @@ void cuda_engram_gate(struct backend *be, const void *args)
 {
     const struct op_engram_gate *a = (const struct op_engram_gate *)args;
     struct engram g = {*a->x, *a->kv, cuda_weight(be, a->q), cuda_weight(be, a->k), a->eps};
-    cuda_launch(be, "engram_gate", gate_kernel, {dim3((unsigned)(a->x->dim[0] * a->x->dim[1])),
-        THREADS, 0}, g);
+    cuda_launch(be, "engram_gate", gate_kernel,
+        {dim3((unsigned)(a->x->dim[0] * a->x->dim[1])), THREADS, 0}, g);
 }

@@ -120,20 +120,22 @@ static int least(int a, int b)
     return a < b ? a : b;
 }
 
-template <enum dtype T> static void run_inner(struct backend *be, const few_experts &j, int64_t n_pair)
+template <enum dtype T>
+static void run_inner(struct backend *be, const few_experts &j, int64_t n_pair)
 {
     int n_warp = least(j.n_slice, FEW_WARPS);
     dim3 grid((unsigned)(j.gate.n_out / FEW_OUT), (unsigned)n_pair);
-    cuda_launch(be, "expert_mlp", inner_kernel<T>, {grid, dim3(32 * n_warp),
-        few_sizes<T>::all(2 * j.n_slice, n_warp, 2, 1)}, j);
+    cuda_launch(be, "expert_mlp", inner_kernel<T>,
+        {grid, dim3(32 * n_warp), few_sizes<T>::all(2 * j.n_slice, n_warp, 2, 1)}, j);
 }
 
-template <enum dtype T> static void run_down(struct backend *be, const few_experts &j, int64_t n_row)
+template <enum dtype T>
+static void run_down(struct backend *be, const few_experts &j, int64_t n_row)
 {
     int n_item = j.n_slice * (int)j.idx.dim[1], n_warp = least(n_item, FEW_WARPS);
     dim3 grid((unsigned)(j.down.n_out / FEW_OUT), (unsigned)n_row);
-    cuda_launch(be, "expert_mlp", down_kernel<T>, {grid, dim3(32 * n_warp),
-        few_sizes<T>::all(n_item, n_warp, 2, 1)}, j);
+    cuda_launch(be, "expert_mlp", down_kernel<T>,
+        {grid, dim3(32 * n_warp), few_sizes<T>::all(n_item, n_warp, 2, 1)}, j);
 }
 
 #define CUDA_BY_FORMAT(T)                                                                          \
@@ -203,7 +205,8 @@ static __global__ void sort_kernel(
         for (int e = 0; e < n_expert; e++) {
             next[e] = place;
             for (int i = 0; i < count[e]; i += MANY_ROWS)
-                list.tile[n_tile++] = (expert_tile){e, place + i, min(count[e] - i, (int)MANY_ROWS)};
+                list.tile[n_tile++] =
+                    (expert_tile){e, place + i, min(count[e] - i, (int)MANY_ROWS)};
             place += count[e];
         }
         *list.n_tile = n_tile;
@@ -280,8 +283,9 @@ static void run_many(struct backend *be, const struct op_expert_mlp *a)
     if (!gate || !up || !out || !list_new(be, &list, n_pair, n_expert) ||
         !cuda_split_new(be, &x, n, d) || !cuda_split_new(be, &inner, n_pair, f))
         return;
-    cuda_launch(be, "expert_mlp", sort_kernel, {dim3(1), dim3(THREADS),
-        (size_t)n_expert * 2 * sizeof(int32_t)}, *a->idx, list, (int)n_expert, cuda_fault_of(be));
+    cuda_launch(be, "expert_mlp", sort_kernel,
+        {dim3(1), dim3(THREADS), (size_t)n_expert * 2 * sizeof(int32_t)}, *a->idx, list,
+        (int)n_expert, cuda_fault_of(be));
     cuda_split_many(be, x, a->x, d, 1);
     many_job j = job_of(be, a->gate, list, gate);
     j.x = x;
@@ -297,8 +301,8 @@ static void run_many(struct backend *be, const struct op_expert_mlp *a)
     j.x = inner;
     j.pairs_per_x = 1;
     cuda_run_many(be, j, n_y);
-    cuda_launch(be, "expert_mlp", combine_kernel, {dim3((unsigned)((d + COLS - 1) / COLS), (unsigned)n),
-        dim3(COLS), 0}, *a->y, out, (int)k);
+    cuda_launch(be, "expert_mlp", combine_kernel,
+        {dim3((unsigned)((d + COLS - 1) / COLS), (unsigned)n), dim3(COLS), 0}, *a->y, out, (int)k);
 }
 
 void cuda_expert_mlp(struct backend *be, const void *args)

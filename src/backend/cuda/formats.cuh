@@ -119,8 +119,10 @@ static __device__ inline half2 small_half2(uint32_t n)
 static __device__ inline void bytes_times(uint32_t bytes, half2 factor, uint32_t out[2])
 {
     half2 shift = __hmul2(factor, __float2half2_rn(-1024));
-    out[0] = half2_bits(__hfma2(bits_half2(__byte_perm(bytes, 0x64646464u, 0x4140)), factor, shift));
-    out[1] = half2_bits(__hfma2(bits_half2(__byte_perm(bytes, 0x64646464u, 0x4342)), factor, shift));
+    out[0] =
+        half2_bits(__hfma2(bits_half2(__byte_perm(bytes, 0x64646464u, 0x4140)), factor, shift));
+    out[1] =
+        half2_bits(__hfma2(bits_half2(__byte_perm(bytes, 0x64646464u, 0x4342)), factor, shift));
 }
 
 template <> struct format<DT_Q8_0> : format_of_32 {
@@ -140,7 +142,7 @@ template <> struct format<DT_F16> : format_of_32 {
     {
         uint4 u = *(const uint4 *)(s.bytes + 64 * b + 16 * t);
         v.half[0] = u.x, v.half[1] = u.y, v.half[2] = u.z, v.half[3] = u.w;
-            }
+    }
 };
 
 template <> struct format<DT_MXFP4> : format_of_32 {
@@ -179,10 +181,13 @@ template <int TILE> struct format_fp8 : format_of_32 {
         v.factor = e8m0_at(s.scales + 32 * b / TILE) * 0x1p8f;
     }
 };
-template <> struct format<DT_FP8_TILE32> : format_fp8<32> {};
-template <> struct format<DT_FP8_TILE128> : format_fp8<128> {};
+template <> struct format<DT_FP8_TILE32> : format_fp8<32> {
+};
+template <> struct format<DT_FP8_TILE128> : format_fp8<128> {
+};
 
-/* Blocks that are a slice: | scales and minima, four bits each, per 16 values | codes | d | dmin | */
+/* Blocks that are a slice: | scales and minima, four bits each, per 16 values | codes | d | dmin |
+ */
 template <> struct format<DT_Q2_K> : format_of_32 {
     enum { SLICE_BYTES = 84, HAS_GROUP_FACTORS = 0, IS_WIDE = 0, HAS_MINIMUM = 1 };
     static __device__ head open(const weight_slice &s)
@@ -260,7 +265,8 @@ template <> struct format<DT_IQ2_XXS> : format_of_32 {
 
 /* The formats that have all this. */
 #define CUDA_FORMATS(X)                                                                            \
-    X(DT_Q8_0) X(DT_F16) X(DT_MXFP4) X(DT_FP4_ROW) X(DT_FP8_TILE32) X(DT_FP8_TILE128) X(DT_Q2_K)   \
-    X(DT_Q4_K) X(DT_IQ2_XXS)
+    X(DT_Q8_0)                                                                                     \
+    X(DT_F16) X(DT_MXFP4) X(DT_FP4_ROW) X(DT_FP8_TILE32) X(DT_FP8_TILE128) X(DT_Q2_K) X(DT_Q4_K)   \
+        X(DT_IQ2_XXS)
 
 #endif

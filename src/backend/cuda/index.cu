@@ -20,9 +20,8 @@ static __device__ inline void load_operand(
 #pragma unroll
     for (int i = 0; i < 2 * STEPS; i++) {
         uint32_t hi[2], lo[2];
-        split_four(cache_four<true>(
-                       key[i % 2], first + 16 * (i / 2) + 4 * (threadIdx.x % 4), d),
-            hi, lo);
+        split_four(
+            cache_four<true>(key[i % 2], first + 16 * (i / 2) + 4 * (threadIdx.x % 4), d), hi, lo);
         o.hi[i / 2][i % 2] = hi[0], o.hi[i / 2][2 + i % 2] = hi[1];
         o.lo[i / 2][i % 2] = lo[0], o.lo[i / 2][2 + i % 2] = lo[1];
     }
@@ -36,8 +35,7 @@ static __device__ inline void add_products(
     for (int s = 0; s < STEPS; s++) {
         uint32_t hi[2] = {0, 0}, lo[2] = {0, 0};
         if (query)
-            split_four(
-                cache_four<true>(query, first + 16 * s + 4 * (threadIdx.x % 4), d), hi, lo);
+            split_four(cache_four<true>(query, first + 16 * s + 4 * (threadIdx.x % 4), d), hi, lo);
         mma_bf16(c, key.hi[s], hi);
         mma_bf16(c, key.lo[s], hi);
         mma_bf16(c, key.hi[s], lo);
@@ -82,8 +80,8 @@ static __device__ inline void score_any(
             load_operand(more, key, first, d);
             add_products(c, more, query, first, d);
         }
-        add_heads(score, c, at < n_head ? w[at] * a.scale : 0,
-            at + 1 < n_head ? w[at + 1] * a.scale : 0);
+        add_heads(
+            score, c, at < n_head ? w[at] * a.scale : 0, at + 1 < n_head ? w[at + 1] * a.scale : 0);
     }
     fold_scores(score);
 }
@@ -98,8 +96,7 @@ struct score_rows {
 static __device__ inline int places_to_score(const struct score_job &a, int64_t r, int visible)
 {
     int n = candidate_places(a.from, r, visible), n_real = n < visible ? n : visible;
-    int n_block =
-        a.n_free_block < 0 ? 0 : (visible + a.from.block_size - 1) / a.from.block_size;
+    int n_block = a.n_free_block < 0 ? 0 : (visible + a.from.block_size - 1) / a.from.block_size;
     return n_real <= a.n_free && n_block <= (a.n_free_block < 0 ? 0 : a.n_free_block) ? 0 : n;
 }
 
@@ -133,8 +130,7 @@ static __device__ inline cache_row key_at(
     int row = place < rows.most ? place : rows.most - 1;
     if (a.from.block.data) {
         int64_t r = a.first_row + (int64_t)blockIdx.y * ROWS + i;
-        row = candidate_row(a.from, r, rows.visible[i],
-            place < rows.n[i] ? place : rows.n[i] - 1);
+        row = candidate_row(a.from, r, rows.visible[i], place < rows.n[i] ? place : rows.n[i] - 1);
         row = row < 0 ? 0 : row;
     }
     return cache_row_at(a.keys, rows.slot[i] * a.keys.dim[1] + row);
@@ -161,15 +157,15 @@ static __device__ inline void score_places(
     write_scores(a, rows, i, first, score);
 }
 
-static __global__ void __launch_bounds__(256) scores_any_kernel(
-    const __grid_constant__ struct score_job a)
+static __global__ void __launch_bounds__(256)
+    scores_any_kernel(const __grid_constant__ struct score_job a)
 {
     cuda_wait();
     __shared__ score_rows rows;
     look_at_rows(rows, a);
     int step = (int)gridDim.x * 128;
     for (int first = (int)blockIdx.x * 128 + threadIdx.x / 32 * 16; first < rows.most;
-        first += step)
+         first += step)
         for (int i = 0; i < rows.n_row; i++)
             if (first < rows.n[i])
                 score_places<true>(a, rows, i, first);
@@ -357,8 +353,8 @@ void index_scores(struct backend *be, const struct score_job *job)
     enum { TILE_FEW = 128, TILE_MANY = 512, MOST_BLOCKS = 64 };
     int64_t n_group = (job->n_row + ROWS - 1) / ROWS;
     int is_few = job->n_row < ROWS;
-    int64_t n_tile = (job->n_place + (is_few ? TILE_FEW : TILE_MANY) - 1) /
-                     (is_few ? TILE_FEW : TILE_MANY);
+    int64_t n_tile =
+        (job->n_place + (is_few ? TILE_FEW : TILE_MANY) - 1) / (is_few ? TILE_FEW : TILE_MANY);
     int64_t most = is_few ? 2 * cuda_of(be)->n_multiprocessor : MOST_BLOCKS;
     dim3 grid((unsigned)(n_tile < most ? n_tile : most), (unsigned)n_group);
     if (!has_fast_shape(job))

@@ -93,8 +93,10 @@ static __global__ void __launch_bounds__(32 * FEW_WARPS) each_kernel(const each_
 template <enum dtype T> static void run_few(struct backend *be, const few_job &j)
 {
     int n_warp = j.n_slice < FEW_WARPS ? j.n_slice : FEW_WARPS;
-    cuda_launch(be, "matmul", few_kernel<T>, {dim3((unsigned)(j.w.n_out / FEW_OUT)), dim3(32 * n_warp),
-        few_sizes<T>::all(j.n_slice, n_warp, 2, j.n)}, j);
+    cuda_launch(be, "matmul", few_kernel<T>,
+        {dim3((unsigned)(j.w.n_out / FEW_OUT)), dim3(32 * n_warp),
+            few_sizes<T>::all(j.n_slice, n_warp, 2, j.n)},
+        j);
 }
 
 /* ---- Many rows ---- */
@@ -123,7 +125,8 @@ static __global__ void split_kernel(const struct tensor x, split_rows to, int64_
     split_write(to, row * to.n_slice + slice, split_slice(v), lane);
 }
 
-void cuda_split_many(struct backend *be, const split_rows &to, const struct tensor *x, int64_t n_in, int n_group)
+void cuda_split_many(
+    struct backend *be, const split_rows &to, const struct tensor *x, int64_t n_in, int n_group)
 {
     enum { WARPS = 8 };
     dim3 grid((unsigned)(x->dim[0] * n_group), (unsigned)((to.n_slice + WARPS - 1) / WARPS));
@@ -246,8 +249,8 @@ static void run_each(struct backend *be, const struct op_matmul_each *a, int n,
         }
         shared = need > shared ? need : shared;
     }
-    cuda_launch(be, "matmul_each", each_kernel, {dim3((unsigned)e.first[MATMUL_EACH_MAX]),
-        dim3(32 * n_warp), shared}, e);
+    cuda_launch(be, "matmul_each", each_kernel,
+        {dim3((unsigned)e.first[MATMUL_EACH_MAX]), dim3(32 * n_warp), shared}, e);
 }
 
 void cuda_matmul_each(struct backend *be, const void *args)

@@ -1,7 +1,8 @@
 /* matmul_few.cuh: up to eight activation rows, bound by reading weights: a block makes 16 outputs,
  * its warps share the slices and stream weights through shared memory.
  *
- *   | partial sums [n_slice][16][n] | codebook | per warp: n split rows, buffers of 16 weight rows |
+ *   | partial sums [n_slice][16][n] | codebook | per warp: n split rows, buffers of 16 weight rows
+ * |
  */
 #ifndef HADAL_BACKEND_CUDA_MATMUL_FEW_CUH
 #define HADAL_BACKEND_CUDA_MATMUL_FEW_CUH
@@ -17,10 +18,7 @@ struct few_memory {
     char *x, *stage; /* of this warp: n split rows, n_stage buffers of weights */
 };
 template <enum dtype T> struct few_sizes {
-    enum {
-        GRID_BYTES = format<T>::HAS_GRID ? 2048 : 0,
-        STAGE_BYTES = FEW_OUT * stage_pitch<T>()
-    };
+    enum { GRID_BYTES = format<T>::HAS_GRID ? 2048 : 0, STAGE_BYTES = FEW_OUT * stage_pitch<T>() };
     static __host__ __device__ int partial_bytes(int n_slice, int n)
     {
         return n_slice * FEW_OUT * n * (int)sizeof(float);

@@ -51,7 +51,8 @@ struct many_job {
     enum dtype type;
     weight_rows w;
     split_rows x;
-    int64_t n_row, out_per_group; /* matmul_grouped: output o reads split row row * n_group + o / out_per_group */
+    int64_t n_row, out_per_group; /* matmul_grouped: output o reads split row row * n_group + o /
+                                     out_per_group */
     int n_group;
     const expert_tile *tile;
     const int32_t *n_tile;
@@ -134,8 +135,8 @@ static __device__ inline void many_copy(
     const many_memory &m, const many_job &j, const many_tile &b, int slice)
 {
     int64_t row_bytes = j.w.row_bytes;
-    stage_rows<T, MANY_THREADS>(m.stage, j.w.data + (b.weight_row + b.first_out) * row_bytes,
-        row_bytes, b.n_out, slice);
+    stage_rows<T, MANY_THREADS>(
+        m.stage, j.w.data + (b.weight_row + b.first_out) * row_bytes, row_bytes, b.n_out, slice);
     int lane = threadIdx.x % 32;
 #pragma unroll
     for (int row = (int)threadIdx.x / 32; row < MANY_ROWS; row += MANY_THREADS / 32) {
@@ -199,8 +200,8 @@ static __global__ void __launch_bounds__(MANY_THREADS, 2) many_kernel(const many
         for (int i = 0; i < 4; i++) {
             int at = out + 16 * (i / 2) + 8 * (i % 2) + g;
             at = at < b.n_out ? at : b.n_out - 1;
-            row[i / 2][i % 2] = open_row<T>(staged_row<T>(
-                m.stage, j.w, b.weight_row + b.first_out + at, at, s, m.grid));
+            row[i / 2][i % 2] = open_row<T>(
+                staged_row<T>(m.stage, j.w, b.weight_row + b.first_out + at, at, s, m.grid));
         }
         float acc[2][4][4] = {};
         int left = (j.w.n_in - s * SLICE) / 32;
@@ -217,7 +218,8 @@ static __global__ void __launch_bounds__(MANY_THREADS, 2) many_kernel(const many
         __syncthreads();
     }
     for (int i = 0; i < 32; i++) {
-        int o = out + 16 * (i / 16) + 8 * (i % 4 / 2) + g, r = column + 8 * (i / 4 % 4) + 2 * t + i % 2;
+        int o = out + 16 * (i / 16) + 8 * (i % 4 / 2) + g,
+            r = column + 8 * (i / 4 % 4) + 2 * t + i % 2;
         if (o >= b.n_out || r >= b.n_row)
             continue;
         int64_t y_row = j.tile ? j.pair[b.first_row + r] : b.first_row + r;

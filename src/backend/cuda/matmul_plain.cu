@@ -66,8 +66,7 @@ struct product {
 };
 
 /* Outputs along x, R rows along y. */
-template <int R>
-static __global__ void matmul_kernel(struct product a)
+template <int R> static __global__ void matmul_kernel(struct product a)
 {
     cuda_wait();
     int64_t out = (int64_t)blockIdx.x * GROUPS + threadIdx.x / 16, n_row = a.x.dim[0];
@@ -93,7 +92,8 @@ void cuda_matmul_plain(struct backend *be, const struct tensor *y, const struct 
     if (n_row <= 1)
         cuda_launch(be, "matmul", matmul_kernel<1>, {dim3(n_block, n_row), THREADS, 0}, p);
     else
-        cuda_launch(be, "matmul", matmul_kernel<MAX_ROW>, {dim3(n_block, (n_row + MAX_ROW - 1) / MAX_ROW), THREADS, 0}, p);
+        cuda_launch(be, "matmul", matmul_kernel<MAX_ROW>,
+            {dim3(n_block, (n_row + MAX_ROW - 1) / MAX_ROW), THREADS, 0}, p);
 }
 
 /* ---- Experts: each row's chosen experts on their own ---- */
@@ -147,8 +147,10 @@ void cuda_expert_mlp_plain(struct backend *be, const void *args)
         cuda_weight(be, a->up), cuda_weight(be, a->down), hidden, a->limit};
     if (!hidden)
         return;
-    cuda_launch(be, "expert_mlp", hidden_kernel, {dim3((unsigned)(n_row * k), (unsigned)((f + GROUPS - 1) / GROUPS)), THREADS, 0}, e,
+    cuda_launch(be, "expert_mlp", hidden_kernel,
+        {dim3((unsigned)(n_row * k), (unsigned)((f + GROUPS - 1) / GROUPS)), THREADS, 0}, e,
         cuda_fault_of(be));
-    cuda_launch(be, "expert_mlp", down_kernel, {dim3((unsigned)n_row, (unsigned)((d + GROUPS - 1) / GROUPS)), THREADS, 0}, e,
+    cuda_launch(be, "expert_mlp", down_kernel,
+        {dim3((unsigned)n_row, (unsigned)((d + GROUPS - 1) / GROUPS)), THREADS, 0}, e,
         cuda_fault_of(be));
 }

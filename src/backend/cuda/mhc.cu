@@ -63,8 +63,7 @@ static __device__ float sinkhorn(
 }
 
 /* FIXED: the number of streams, 0: read from the tensors. */
-template <int FIXED>
-static __global__ void split_kernel(struct split a)
+template <int FIXED> static __global__ void split_kernel(struct split a)
 {
     cuda_wait();
     __shared__ float c[2][MHC_MAX_STREAM * MHC_MAX_STREAM];
@@ -94,7 +93,8 @@ void cuda_mhc_mix(struct backend *be, const void *args)
     struct split split = {*a->pre, *a->post, *a->comb, cuda_weight(be, a->scale),
         cuda_weight(be, a->base), m, a->eps, a->n_iter};
     if (m)
-        cuda_launch(be, "mhc_mix", s == 4 ? split_kernel<4> : split_kernel<0>, {dim3((unsigned)a->x->dim[0]), (unsigned)((s * s + 31) / 32 * 32), 0}, split);
+        cuda_launch(be, "mhc_mix", s == 4 ? split_kernel<4> : split_kernel<0>,
+            {dim3((unsigned)a->x->dim[0]), (unsigned)((s * s + 31) / 32 * 32), 0}, split);
 }
 
 static __global__ void head_kernel(struct split a)
@@ -137,8 +137,8 @@ static __global__ void collapse_kernel(struct tensor y, struct tensor pre, struc
 void cuda_mhc_collapse(struct backend *be, const void *args)
 {
     const struct op_mhc_collapse *a = (const struct op_mhc_collapse *)args;
-    cuda_launch(be, "mhc_collapse", collapse_kernel, {row_grid(a->y->dim[0], a->y->dim[1]),
-        ROW_THREADS, 0}, *a->y, *a->pre, *a->x);
+    cuda_launch(be, "mhc_collapse", collapse_kernel,
+        {row_grid(a->y->dim[0], a->y->dim[1]), ROW_THREADS, 0}, *a->y, *a->pre, *a->x);
 }
 
 /* ---- mhc_open: with four streams, the control vectors and one kernel ---- */
@@ -297,8 +297,8 @@ void cuda_mhc_open(struct backend *be, const void *args)
     open.n_col = (uint32_t)n_col;
     open.n_stage = (uint32_t)(stage_bytes(n_col) / sizeof(float));
     open.norm_eps = a->norm_eps;
-    cuda_launch(be, "mhc_open", open_kernel, {dim3((unsigned)a->x->dim[0], 2), OPEN_THREADS,
-        2 * stage_bytes(n_col)}, open);
+    cuda_launch(be, "mhc_open", open_kernel,
+        {dim3((unsigned)a->x->dim[0], 2), OPEN_THREADS, 2 * stage_bytes(n_col)}, open);
 }
 
 /* ---- Writing back ---- */
@@ -306,8 +306,8 @@ void cuda_mhc_open(struct backend *be, const void *args)
 /* MAX: at least the number of streams; the streams of a column stay in registers. more.data NULL:
  * nothing is added to y. */
 template <int MAX>
-static __global__ void merge_kernel(struct tensor x, struct tensor y, struct tensor more,
-    struct tensor post, struct tensor comb)
+static __global__ void merge_kernel(
+    struct tensor x, struct tensor y, struct tensor more, struct tensor post, struct tensor comb)
 {
     cuda_wait();
     __shared__ float factor[MAX][MAX], of_y[MAX];
@@ -341,7 +341,9 @@ static void launch_merge(struct backend *be, const struct op_mhc_merge *a, struc
 {
     int64_t s = a->x->dim[1];
     if (!refuses_streams(be, "mhc_merge", s))
-        cuda_launch(be, "mhc_merge", s <= 4 ? merge_kernel<4> : merge_kernel<MHC_MAX_STREAM>, {row_grid(a->x->dim[0], a->x->dim[2]), ROW_THREADS, 0}, *a->x, *a->y, more, *a->post, *a->comb);
+        cuda_launch(be, "mhc_merge", s <= 4 ? merge_kernel<4> : merge_kernel<MHC_MAX_STREAM>,
+            {row_grid(a->x->dim[0], a->x->dim[2]), ROW_THREADS, 0}, *a->x, *a->y, more, *a->post,
+            *a->comb);
 }
 
 void cuda_mhc_merge(struct backend *be, const void *args)

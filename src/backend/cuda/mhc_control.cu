@@ -24,11 +24,13 @@ static __device__ inline float4 row_part(const float *x, uint32_t i, uint32_t n)
 {
     if (i + EACH_PART <= n && ((uintptr_t)(x + i) & 15) == 0)
         return *(const float4 *)(x + i);
-    return make_float4(x[i], i + 1 < n ? x[i + 1] : 0, i + 2 < n ? x[i + 2] : 0, i + 3 < n ? x[i + 3] : 0);
+    return make_float4(
+        x[i], i + 1 < n ? x[i + 1] : 0, i + 2 < n ? x[i + 2] : 0, i + 3 < n ? x[i + 3] : 0);
 }
 
 /* Four weights of an output; 0 behind the end. */
-static __device__ inline float4 weight_part(const struct tensor &fn, uint32_t out, uint32_t i, uint32_t n)
+static __device__ inline float4 weight_part(
+    const struct tensor &fn, uint32_t out, uint32_t i, uint32_t n)
 {
     const char *row = (const char *)fn.data + out * fn.row_bytes;
     if (fn.type == DT_F32)
@@ -77,7 +79,8 @@ static __device__ inline void add_all(
         float4 x[ROWS];
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
-            x[r] = row_part(cuda_row(a.x, (int64_t)min(row + r, a.n_row - 1) * a.x.dim[1]), i, a.n_value);
+            x[r] = row_part(
+                cuda_row(a.x, (int64_t)min(row + r, a.n_row - 1) * a.x.dim[1]), i, a.n_value);
             s.square[r] = add_part(s.square[r], x[r], x[r]);
         }
 #pragma unroll
@@ -90,13 +93,15 @@ static __device__ inline void add_all(
     }
 }
 
-template <int ROWS, int OUTS> static __global__ void __launch_bounds__(THREADS) control_kernel(struct control a)
+template <int ROWS, int OUTS>
+static __global__ void __launch_bounds__(THREADS) control_kernel(struct control a)
 {
     enum { N_SUM = ROWS * (OUTS + 1) };
     __shared__ float folded[N_SUM][WARPS];
     cuda_wait();
     uint32_t row = blockIdx.x * ROWS, out = blockIdx.y * OUTS, warp = threadIdx.x / 32;
-    struct sums<ROWS, OUTS> s = {};
+    struct sums<ROWS, OUTS> s = {
+    };
     add_all(s, a, row, out);
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
@@ -114,7 +119,8 @@ template <int ROWS, int OUTS> static __global__ void __launch_bounds__(THREADS) 
         dot += folded[r * (OUTS + 1) + o][w];
         square += folded[r * (OUTS + 1) + OUTS][w];
     }
-    a.m[(int64_t)(row + r) * a.n_out + out + o] = dot * (1.0f / sqrtf(square / (float)a.n_value + a.eps));
+    a.m[(int64_t)(row + r) * a.n_out + out + o] =
+        dot * (1.0f / sqrtf(square / (float)a.n_value + a.eps));
 }
 
 const float *mhc_control(
@@ -126,7 +132,8 @@ const float *mhc_control(
     struct control a = {*x, cuda_weight(be, fn), m, (uint32_t)n_row,
         (uint32_t)(x->dim[1] * x->dim[2]), (uint32_t)n_out, eps};
     if (m && n_row <= FEW)
-        cuda_launch(be, "mhc_control", control_kernel<1, 1>, {dim3(a.n_row, a.n_out), THREADS, 0}, a);
+        cuda_launch(
+            be, "mhc_control", control_kernel<1, 1>, {dim3(a.n_row, a.n_out), THREADS, 0}, a);
     else if (m)
         cuda_launch(be, "mhc_control", control_kernel<ROWS, OUTS>,
             {dim3((a.n_row + ROWS - 1) / ROWS, (a.n_out + OUTS - 1) / OUTS), THREADS, 0}, a);

@@ -2,16 +2,16 @@
  * its own row and column only.
  *
  * Thread g * 4 + t of a warp (g < 8, t < 4) holds of A (16 x 16) rows g and g + 8, of B (16 x 8)
- * column g, of C (16 x 8) rows g and g + 8 and columns 2t, 2t + 1. Which columns of A a thread holds
- * is our choice, as long as B has the same: here 4t .. 4t + 3.
+ * column g, of C (16 x 8) rows g and g + 8 and columns 2t, 2t + 1. Which columns of A a thread
+ * holds is our choice, as long as B has the same: here 4t .. 4t + 3.
  */
 #ifndef HADAL_BACKEND_CUDA_MMA_CUH
 #define HADAL_BACKEND_CUDA_MMA_CUH
 
 #include <stdint.h>
 
-/* c += a b, halves in, floats out. a: {row g: 4t, 4t+1}, {row g + 8: the same}, {row g: 4t+2, 4t+3},
- * {row g + 8: the same}; b: {4t, 4t+1}, {4t+2, 4t+3} */
+/* c += a b, halves in, floats out. a: {row g: 4t, 4t+1}, {row g + 8: the same}, {row g: 4t+2,
+ * 4t+3}, {row g + 8: the same}; b: {4t, 4t+1}, {4t+2, 4t+3} */
 static __device__ inline void mma_f16(float c[4], const uint32_t a[4], const uint32_t b[2])
 {
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "

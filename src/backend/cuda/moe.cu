@@ -109,6 +109,7 @@ void cuda_router_by_token(struct backend *be, const void *args)
 {
     const struct op_router_by_token *a = (const struct op_router_by_token *)args;
     struct router r = {*a->idx, *a->weight, *a->logits, {}, a->scale};
-    cuda_launch(be, "router_by_token", by_token_kernel, {dim3((unsigned)a->idx->dim[0]), 32,
-        sizeof(float) * 2 * (size_t)a->idx->dim[1]}, r, *a->table, *a->id, cuda_fault_of(be));
+    cuda_launch(be, "router_by_token", by_token_kernel,
+        {dim3((unsigned)a->idx->dim[0]), 32, sizeof(float) * 2 * (size_t)a->idx->dim[1]}, r,
+        *a->table, *a->id, cuda_fault_of(be));
 }

@@ -77,8 +77,8 @@ void cuda_rms_norm(struct backend *be, const void *args)
     n.n_stage = (uint32_t)(n_col < MAX_STAGE ? n_col : MAX_STAGE);
     n.eps = a->eps;
     if (n_col)
-        cuda_launch(be, "rms_norm", rms_norm_kernel, {dim3((unsigned)n_row), threads_for(n_col),
-            stage_bytes(n.n_stage)}, n);
+        cuda_launch(be, "rms_norm", rms_norm_kernel,
+            {dim3((unsigned)n_row), threads_for(n_col), stage_bytes(n.n_stage)}, n);
 }
 
 static __global__ void hadamard_kernel(struct tensor x, uint32_t n, float scale)
@@ -107,9 +107,10 @@ void cuda_hadamard(struct backend *be, const void *args)
     const struct op_hadamard *a = (const struct op_hadamard *)args;
     int64_t n_row = tensor_n_row(a->x), n_col = tensor_n_col(a->x);
     int64_t n_thread = n_col / 2 < LEAST_THREADS ? LEAST_THREADS : n_col / 2;
-    cuda_launch(be, "hadamard", hadamard_kernel, {dim3((unsigned)n_row),
-        (unsigned)(n_thread > MOST_THREADS ? MOST_THREADS : n_thread),
-        (size_t)n_col * sizeof(float)}, *a->x, (uint32_t)n_col, 1.0f / sqrtf((float)n_col));
+    cuda_launch(be, "hadamard", hadamard_kernel,
+        {dim3((unsigned)n_row), (unsigned)(n_thread > MOST_THREADS ? MOST_THREADS : n_thread),
+            (size_t)n_col * sizeof(float)},
+        *a->x, (uint32_t)n_col, 1.0f / sqrtf((float)n_col));
 }
 
 static __global__ void swiglu_kernel(

@@ -92,6 +92,8 @@ void cuda_pool(struct backend *be, const void *args)
     const struct op_pool *a = (const struct op_pool *)args;
     struct pool p = {*a->y, *a->kv, *a->score, *a->slot, *a->pos, a->ratio, a->overlap};
     size_t shared = sizeof(float) * 2 * N_CHANNEL * (size_t)(a->ratio * (1 + a->overlap));
-    cuda_launch(be, "pool", pool_kernel, {dim3((unsigned)a->y->dim[0], (unsigned)((a->y->dim[1] + N_CHANNEL - 1) / N_CHANNEL)),
-        32 * N_WARP, shared}, p, cuda_fault_of(be));
+    cuda_launch(be, "pool", pool_kernel,
+        {dim3((unsigned)a->y->dim[0], (unsigned)((a->y->dim[1] + N_CHANNEL - 1) / N_CHANNEL)),
+            32 * N_WARP, shared},
+        p, cuda_fault_of(be));
 }

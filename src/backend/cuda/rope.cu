@@ -15,8 +15,7 @@ static __global__ void angles_kernel(struct tensor cs, struct tensor pos, struct
     int64_t at = (int64_t)blockIdx.x * THREADS + threadIdx.x, n_pair = cs.dim[1];
     if (at >= cs.dim[0] * n_pair)
         return;
-    double angle =
-        (double)cuda_ints(pos, 0)[at / n_pair] * (double)cuda_row(freq, 0)[at % n_pair];
+    double angle = (double)cuda_ints(pos, 0)[at / n_pair] * (double)cuda_row(freq, 0)[at % n_pair];
     float *to = cuda_row(cs, at);
     angle_cos_sin(angle, &to[0], &to[1]);
 }
@@ -24,7 +23,8 @@ static __global__ void angles_kernel(struct tensor cs, struct tensor pos, struct
 void cuda_rope_angles(struct backend *be, const void *args)
 {
     const struct op_rope_angles *a = (const struct op_rope_angles *)args;
-    cuda_launch(be, "rope_angles", angles_kernel, {dim3(blocks_for(a->cs->dim[0] * a->cs->dim[1])), THREADS, 0}, *a->cs, *a->pos, *a->freq);
+    cuda_launch(be, "rope_angles", angles_kernel,
+        {dim3(blocks_for(a->cs->dim[0] * a->cs->dim[1])), THREADS, 0}, *a->cs, *a->pos, *a->freq);
 }
 
 /* One thread per pair of a head. */
@@ -46,6 +46,7 @@ static __global__ void tail_kernel(struct tensor x, struct tensor cs, int is_inv
 void cuda_rope_tail(struct backend *be, const void *args)
 {
     const struct op_rope_tail *a = (const struct op_rope_tail *)args;
-    cuda_launch(be, "rope_tail", tail_kernel, {dim3(blocks_for(a->x->dim[0] * a->x->dim[1] * a->cs->dim[1])), THREADS, 0}, *a->x, *a->cs,
+    cuda_launch(be, "rope_tail", tail_kernel,
+        {dim3(blocks_for(a->x->dim[0] * a->x->dim[1] * a->cs->dim[1])), THREADS, 0}, *a->x, *a->cs,
         a->is_inverse);
 }

@@ -49,8 +49,7 @@ struct fp4_e4m3 {
 };
 
 /* The `block` values of one group, by all lanes of a warp. */
-template <typename R>
-static __device__ inline void round_group(float *value, int block)
+template <typename R> static __device__ inline void round_group(float *value, int block)
 {
     float largest = 0;
     int lane = (int)threadIdx.x % 32;

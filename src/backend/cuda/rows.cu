@@ -34,8 +34,8 @@ static __global__ void repeat_kernel(struct tensor y, struct tensor x)
 void cuda_repeat_streams(struct backend *be, const void *args)
 {
     const struct op_repeat_streams *a = (const struct op_repeat_streams *)args;
-    cuda_launch(be, "repeat_streams", repeat_kernel, {row_grid(a->x->dim[0], a->x->dim[1]),
-        ROW_THREADS, 0}, *a->y, *a->x);
+    cuda_launch(be, "repeat_streams", repeat_kernel,
+        {row_grid(a->x->dim[0], a->x->dim[1]), ROW_THREADS, 0}, *a->y, *a->x);
 }
 
 static __global__ void add_kernel(struct tensor y, struct tensor x, int64_t n_col)
@@ -87,8 +87,9 @@ static __global__ void add_by_pos_kernel(
 void cuda_add_by_pos(struct backend *be, const void *args)
 {
     const struct op_add_by_pos *a = (const struct op_add_by_pos *)args;
-    cuda_launch(be, "add_by_pos", add_by_pos_kernel, {row_grid(a->x->dim[0], a->x->dim[1]),
-        ROW_THREADS, 0}, *a->x, cuda_weight(be, a->table), *a->pos, cuda_fault_of(be));
+    cuda_launch(be, "add_by_pos", add_by_pos_kernel,
+        {row_grid(a->x->dim[0], a->x->dim[1]), ROW_THREADS, 0}, *a->x, cuda_weight(be, a->table),
+        *a->pos, cuda_fault_of(be));
 }
 
 struct group {
@@ -117,12 +118,12 @@ static __global__ void group_kernel(struct group a)
 void cuda_append_group(struct backend *be, const void *args)
 {
     const struct op_append_group *a = (const struct op_append_group *)args;
-    struct group g = {*a->kv, *a->score, {}, *a->to_kv, *a->to_score, *a->slot, *a->at,
-        cuda_fault_of(be)};
+    struct group g = {
+        *a->kv, *a->score, {}, *a->to_kv, *a->to_score, *a->slot, *a->at, cuda_fault_of(be)};
     if (a->table)
         g.table = cuda_weight(be, a->table);
-    cuda_launch(be, "append_group", group_kernel, {row_grid(a->kv->dim[0], a->kv->dim[1]),
-        ROW_THREADS, 0}, g);
+    cuda_launch(be, "append_group", group_kernel,
+        {row_grid(a->kv->dim[0], a->kv->dim[1]), ROW_THREADS, 0}, g);
 }
 
 static __global__ void stream_mean_kernel(struct tensor y, struct tensor x)
@@ -141,8 +142,8 @@ static __global__ void stream_mean_kernel(struct tensor y, struct tensor x)
 void cuda_stream_mean(struct backend *be, const void *args)
 {
     const struct op_stream_mean *a = (const struct op_stream_mean *)args;
-    cuda_launch(be, "stream_mean", stream_mean_kernel, {row_grid(a->y->dim[0], a->y->dim[1]),
-        ROW_THREADS, 0}, *a->y, *a->x);
+    cuda_launch(be, "stream_mean", stream_mean_kernel,
+        {row_grid(a->y->dim[0], a->y->dim[1]), ROW_THREADS, 0}, *a->y, *a->x);
 }
 
 /* ---- The largest value: of parts of a row, then of the parts ---- */

@@ -251,8 +251,8 @@ static __device__ inline int visible_of(const struct choice_job &a, int64_t r)
 }
 
 /* Block (row, segment). A row that fits into one segment is finished here. */
-static __global__ void __launch_bounds__(THREADS, 1) choose_rows_kernel(
-    const __grid_constant__ struct choice_job a)
+static __global__ void __launch_bounds__(THREADS, 1)
+    choose_rows_kernel(const __grid_constant__ struct choice_job a)
 {
     cuda_wait();
     __shared__ block_sums sums;
@@ -273,16 +273,15 @@ static __global__ void __launch_bounds__(THREADS, 1) choose_rows_kernel(
         return;
     }
     uint2 *best = a.best + (at * a.n_segment + blockIdx.y) * k;
-    uint32_t n_best = choose(p, sums, (uint32_t)k, [&](uint32_t rank, uint32_t x, int row) {
-        best[rank] = make_uint2(x, (uint32_t)row);
-    });
+    uint32_t n_best = choose(p, sums, (uint32_t)k,
+        [&](uint32_t rank, uint32_t x, int row) { best[rank] = make_uint2(x, (uint32_t)row); });
     if (threadIdx.x == 0)
         a.n_best[at * a.n_segment + blockIdx.y] = (int)n_best;
 }
 
 /* Rows of several segments: the best of the segments' best. */
-static __global__ void __launch_bounds__(THREADS, 1) choose_best_kernel(
-    const __grid_constant__ struct choice_job a)
+static __global__ void __launch_bounds__(THREADS, 1)
+    choose_best_kernel(const __grid_constant__ struct choice_job a)
 {
     cuda_wait();
     __shared__ block_sums sums;
@@ -294,13 +293,13 @@ static __global__ void __launch_bounds__(THREADS, 1) choose_best_kernel(
     p.source = (best_source){a.best + at * a.n_segment * k, a.n_best + at * a.n_segment, (int)k};
     p.open(0, (n + SEGMENT - 1) / SEGMENT * (int)k);
     int32_t *out = cuda_ints(a.out, r);
-    uint32_t n_out = choose(
-        p, sums, (uint32_t)k, [&](uint32_t rank, uint32_t, int row) { out[rank] = row; });
+    uint32_t n_out =
+        choose(p, sums, (uint32_t)k, [&](uint32_t rank, uint32_t, int row) { out[rank] = row; });
     finish_row(a, r, n_out);
 }
 
-static __global__ void __launch_bounds__(THREADS, 1) choose_blocks_kernel(
-    const __grid_constant__ struct choice_job a)
+static __global__ void __launch_bounds__(THREADS, 1)
+    choose_blocks_kernel(const __grid_constant__ struct choice_job a)
 {
     cuda_wait();
     __shared__ block_sums sums;
@@ -330,10 +329,12 @@ static int64_t count_segments(int64_t n_place, int64_t k)
 static void choose_rows(struct backend *be, const struct choice_job *job, int64_t n_row)
 {
     if (job->is_blocks) {
-        cuda_launch(be, "candidate_blocks", choose_blocks_kernel, {(unsigned)n_row, THREADS, 0}, *job);
+        cuda_launch(
+            be, "candidate_blocks", choose_blocks_kernel, {(unsigned)n_row, THREADS, 0}, *job);
         return;
     }
-    cuda_launch(be, "topk", choose_rows_kernel, {dim3((unsigned)n_row, (unsigned)job->n_segment), THREADS, 0}, *job);
+    cuda_launch(be, "topk", choose_rows_kernel,
+        {dim3((unsigned)n_row, (unsigned)job->n_segment), THREADS, 0}, *job);
     if (job->n_segment > 1)
         cuda_launch(be, "topk", choose_best_kernel, {(unsigned)n_row, THREADS, 0}, *job);
 }
@@ -353,8 +354,8 @@ static int take_segments(struct backend *be, struct choice_job *job, int64_t n_r
     return job->best && job->n_best ? 0 : -1;
 }
 
-static struct candidates candidates_of(
-    const struct tensor *visible, const struct tensor *block, const struct tensor *n_block, int size)
+static struct candidates candidates_of(const struct tensor *visible, const struct tensor *block,
+    const struct tensor *n_block, int size)
 {
     struct candidates c = {};
     c.visible = *visible;
@@ -414,8 +415,8 @@ static struct selection selection_of(struct backend *be, const struct op_index_s
     struct selection s = {};
     int scores_all = !a->block || a->make_block;
     s.score.q = *a->q, s.score.w = *a->w, s.score.keys = *a->keys, s.score.slot = *a->slot;
-    s.score.from = candidates_of(
-        a->visible, scores_all ? NULL : a->block, a->n_block, a->block_size);
+    s.score.from =
+        candidates_of(a->visible, scores_all ? NULL : a->block, a->n_block, a->block_size);
     s.score.fault = s.rows.fault = cuda_fault_of(be);
     s.score.scale = a->scale;
     s.score.n_place = scores_all ? a->keys->dim[1] : a->block->dim[1] * a->block_size;

@@ -4,8 +4,8 @@
  *
  *   - activations of a slice are scaled by a power of two and split into two halves, x = hi + lo,
  *     which together keep 22 bits;
- *   - products are added by matrix instructions. Formats with a factor per group: c = hi and then lo
- *     products of 32 values, steps ascending; acc = fma(factor, c, acc), groups ascending from +0.
+ *   - products are added by matrix instructions. Formats with a factor per group: c = hi and then
+ * lo products of 32 values, steps ascending; acc = fma(factor, c, acc), groups ascending from +0.
  *     Others: acc takes all of the slice in that order, is multiplied by its factor, and the minima
  *     times the sums of 16 values each, hi and lo, are subtracted;
  *   - y = sum of acc times the slice's power of two, slices ascending from +0.
@@ -18,7 +18,8 @@
 
 /* ---- Activations ---- */
 
-/* hi, lo, sums (hi, lo), scale of one row's slice, and what makes rows fall into different banks. */
+/* hi, lo, sums (hi, lo), scale of one row's slice, and what makes rows fall into different banks.
+ */
 enum { X_BYTES = 2 * SLICE * 2 + 16 * 4 + 32 };
 
 /* One row's slice in memory of the block. */
@@ -95,7 +96,8 @@ static __device__ inline void load_values(const float *x, int64_t first, int64_t
 }
 
 /* A warp splits one slice of a row into the block's memory. */
-static __device__ inline void x_slice_make(const x_slice &to, const float *x, int64_t first, int64_t n)
+static __device__ inline void x_slice_make(
+    const x_slice &to, const float *x, int64_t first, int64_t n)
 {
     int lane = threadIdx.x & 31;
     float v[8];
@@ -139,7 +141,8 @@ static __device__ inline void stage_rows(
     int n_byte = left < format<T>::SLICE_BYTES ? (int)left : (int)format<T>::SLICE_BYTES;
     for (int i = threadIdx.x % N_THREAD; i < n_row * N; i += N_THREAD) {
         int row = i / N, part = i % N;
-        uintptr_t from = (uintptr_t)(rows + row * row_bytes + (int64_t)slice * format<T>::SLICE_BYTES);
+        uintptr_t from =
+            (uintptr_t)(rows + row * row_bytes + (int64_t)slice * format<T>::SLICE_BYTES);
         uintptr_t at = (from & ~(uintptr_t)15) + 16 * part;
         if (at < from + n_byte)
             copy_16(to + row * PITCH + 16 * part, (const void *)at);
@@ -151,8 +154,8 @@ static __device__ inline weight_slice staged_row(const char *stage, const weight
     int64_t flat_row, int row, int slice, const uint32_t *grid)
 {
     weight_slice s;
-    uintptr_t from = (uintptr_t)(w.data + flat_row * w.row_bytes +
-                                 (int64_t)slice * format<T>::SLICE_BYTES);
+    uintptr_t from =
+        (uintptr_t)(w.data + flat_row * w.row_bytes + (int64_t)slice * format<T>::SLICE_BYTES);
     s.bytes = (const uint8_t *)stage + row * stage_pitch<T>() + (from & 15);
     s.grid = grid;
     s.scales = NULL;
@@ -232,8 +235,8 @@ static __device__ inline void group_product(float acc[4], const weight_group &w,
 
 /* What a slice's factors and minima make of the sums. sum: column g's. */
 template <enum dtype T>
-static __device__ inline void slice_finish(float acc[4], const open_slice<T> &row0,
-    const open_slice<T> &row1, const half *sum, int t)
+static __device__ inline void slice_finish(
+    float acc[4], const open_slice<T> &row0, const open_slice<T> &row1, const half *sum, int t)
 {
     if constexpr (format<T>::HAS_GROUP_FACTORS)
         return;
@@ -253,8 +256,7 @@ static __device__ inline void slice_finish(float acc[4], const open_slice<T> &ro
 }
 
 /* Copies the codebook, if the format has one, to shared memory; the block synchronises after it. */
-template <enum dtype T>
-static __device__ inline void grid_load(uint32_t *to, const uint32_t *grid)
+template <enum dtype T> static __device__ inline void grid_load(uint32_t *to, const uint32_t *grid)
 {
     if constexpr (format<T>::HAS_GRID)
         for (int i = threadIdx.x; i < 512; i += blockDim.x)

@@ -70,8 +70,7 @@ int cuda_staging_write(
         cudaError_t error = take(c, n, &at);
         if (error == cudaSuccess) {
             memcpy(at, (const char *)from + done, n);
-            error = cudaMemcpyAsync(
-                (char *)to + done, at, n, cudaMemcpyHostToDevice, c->stream);
+            error = cudaMemcpyAsync((char *)to + done, at, n, cudaMemcpyHostToDevice, c->stream);
         }
         if (error != cudaSuccess)
             return cuda_report(e, "writing to the device", error);

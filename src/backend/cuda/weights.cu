@@ -63,9 +63,8 @@ int cuda_take_weight(struct backend *be, struct tensor *t, struct err *e)
     uint64_t scale_bytes =
         (uint64_t)tensor_scale_bytes(t->type, t->n_dim, t->dim) / (uint64_t)n_part;
     void *data = copy(be, t->data, t->part, n_part, n_byte, e);
-    void *scale = data && scale_bytes
-                      ? copy(be, t->scale, t->scale_part, n_part, scale_bytes, e)
-                      : NULL;
+    void *scale =
+        data && scale_bytes ? copy(be, t->scale, t->scale_part, n_part, scale_bytes, e) : NULL;
     if (!data || (scale_bytes && !scale))
         return err_wrap(e, "weight %s", t->name ? t->name : "without name");
     t->data = data;
